@@ -2,7 +2,8 @@
 
 A monitoring tool of a sick GPU can hang in the kernel (state D), where not even KILL ends it. So
 each command runs in its own session, behind `/bin/sh` (an `exec` from a dead network file system
-then stops the shell, not this process), is killed at its deadline and left behind if it will not die.
+then stops the shell, not this process), is killed at its deadline, and left behind if it will not
+die.
 
 These calls wait for their children by id. A caller that collects children with `waitpid(-1)` at the
 same time takes their exit status away; the answer then says so.
@@ -155,7 +156,8 @@ class _Conversation:
 
         True when it has said enough and must be stopped.
         """
-        assert self.child.stdout is not None and self.child.stderr is not None
+        assert self.child.stdout is not None
+        assert self.child.stderr is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self.child.stdout, selectors.EVENT_READ, self.output)
             selector.register(self.child.stderr, selectors.EVENT_READ, self.errors)

@@ -17,7 +17,7 @@ _SOURCE = "file system"
 
 @dataclass(frozen=True)
 class Output:
-    """Something a tool printed: the name of the file it shall lie in, the command, and the bytes."""
+    """Something a tool printed, and the name of the file it shall lie in."""
 
     file: str
     command: Tuple[str, ...]
