@@ -129,11 +129,11 @@ DRIVER_KEYS: Mapping[str, Spec] = {
     "topology.cpu_affinity": Spec(NONE, IDENTITY, "CPUs near each GPU"),
     "topology.numa_affinity": Spec(NONE, IDENTITY, "NUMA node near each GPU"),
     "topology.nics": Spec(NONE, INFO, "names of the network devices in `topology.links`"),
-    "kernel_log.xid_count": Spec(NONE, CONDITION, "NVIDIA Xid lines since boot"),
+    "kernel_log.xid_count": Spec(NONE, CONDITION, "NVIDIA Xid lines in the kernel log"),
     "kernel_log.xid": Spec(NONE, INFO, "the newest Xid lines"),
-    "kernel_log.sxid_count": Spec(NONE, CONDITION, "NVSwitch SXid lines since boot"),
+    "kernel_log.sxid_count": Spec(NONE, CONDITION, "NVSwitch SXid lines in it"),
     "kernel_log.sxid": Spec(NONE, INFO, "the newest SXid lines"),
-    "kernel_log.oom_kills": Spec(NONE, CONDITION, "out-of-memory kills since boot"),
+    "kernel_log.oom_kills": Spec(NONE, CONDITION, "out-of-memory kills in it"),
 }
 
 # Below `gpu.<i>.`; i counts from 0 in the order of the vendor's own tool.

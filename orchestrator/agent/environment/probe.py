@@ -20,6 +20,7 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Callable, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
@@ -54,6 +55,21 @@ class Deadline:
 
 
 @dataclass(frozen=True)
+class Command:
+    """A command to ask. `env` None: this process's own environment, with the C locale.
+
+    `shown` is told in place of `argv` where that is too long to read. `enough` looks at the output
+    of a command that would print for ever and says when to stop it.
+    """
+
+    argv: Tuple[str, ...]
+    env: Optional[Mapping[str, str]] = None
+    cwd: str = "/"
+    shown: Tuple[str, ...] = ()
+    enough: Optional[Callable[[bytes], bool]] = None
+
+
+@dataclass(frozen=True)
 class Answer:
     """What a command said. `exit` is None when it was stopped or its status was lost.
 
@@ -82,37 +98,31 @@ def find_tool(name: str, path: str, places: Sequence[str] = ()) -> Optional[str]
     return shutil.which(name, path=os.pathsep.join([path, *places]))
 
 
-def ask(
-    command: Sequence[str],
-    deadline: Deadline,
-    *,
-    env: Optional[Mapping[str, str]] = None,
-    cwd: str = "/",
-    shown: Optional[Sequence[str]] = None,
-    enough: Optional[Callable[[bytes], bool]] = None,
-) -> Answer:
-    """Run one command and collect what it prints until it ends, has said `enough`, or is late.
+def ask(command: Command, deadline: Deadline) -> Answer:
+    """Run one command and collect what it prints until it ends, has said enough, or is late.
 
-    `env` is this process's own with the C locale when not given; `shown` replaces the command in
-    the answer where the real one is too long to read. Never raises for what the command does.
+    Never raises for what the command does.
     """
     collect_abandoned()
-    name = tuple(shown or command)
     limit_s = deadline.remaining()
     if limit_s <= 0:
-        return Answer(name, None, b"", b"", "was not asked: no time was left")
+        return _no_answer(command, "was not asked: no time was left")
     try:
         child = subprocess.Popen(
-            ["/bin/sh", "-c", _LAUNCH, "sh", cwd, *command],
+            ["/bin/sh", "-c", _LAUNCH, "sh", command.cwd, *command.argv],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=dict(env) if env is not None else dict(os.environ, LC_ALL="C"),
+            env=dict(os.environ, LC_ALL="C") if command.env is None else dict(command.env),
             start_new_session=True,
         )
     except OSError as failure:
-        return Answer(name, None, b"", b"", f"could not be started: {failure}")
-    return _Conversation(child, name, enough).until(deadline, limit_s)
+        return _no_answer(command, f"could not be started: {failure}")
+    return _Conversation(child, command).until(deadline, limit_s)
+
+
+def _no_answer(command: Command, problem: str) -> Answer:
+    return Answer(command.shown or command.argv, None, b"", b"", problem)
 
 
 class _CutShortError(Exception):
@@ -122,15 +132,9 @@ class _CutShortError(Exception):
 class _Conversation:
     """One running command and what it has said so far."""
 
-    def __init__(
-        self,
-        child: subprocess.Popen[bytes],
-        command: Tuple[str, ...],
-        enough: Optional[Callable[[bytes], bool]],
-    ) -> None:
+    def __init__(self, child: subprocess.Popen[bytes], command: Command) -> None:
         self.child = child
         self.command = command
-        self.enough = enough
         self.output = bytearray()
         self.errors = bytearray()
         self.status: Optional[int] = None
@@ -170,7 +174,8 @@ class _Conversation:
                     key.data.extend(chunk)
                     if not chunk:
                         selector.unregister(key.fileobj)
-                if self.enough is not None and self.enough(bytes(self.output)):
+                enough = self.command.enough
+                if enough is not None and enough(bytes(self.output)):
                     return True
                 if len(self.output) + len(self.errors) > OUTPUT_LIMIT_BYTES:
                     raise _CutShortError(f"printed more than {OUTPUT_LIMIT_BYTES >> 20} MiB")
@@ -232,7 +237,8 @@ class _Conversation:
         return f"ended with {ending}: {words}" if words else f"ended with {ending}"
 
     def _answer(self, status: Optional[int], problem: str) -> Answer:
-        return Answer(self.command, status, bytes(self.output), bytes(self.errors), problem)
+        name = self.command.shown or self.command.argv
+        return Answer(name, status, bytes(self.output), bytes(self.errors), problem)
 
 
 _abandoned: List[subprocess.Popen[bytes]] = []
@@ -294,3 +300,16 @@ def _run(
         place = traceback.extract_tb(bug.__traceback__)[-1]
         where = f"{os.path.basename(place.filename)}:{place.lineno}"
         answers.put((job.name, ProbeError(f"the probe broke at {where}: {bug!r}")))
+
+
+def ask_all(
+    commands: Mapping[str, Command], limit_s: float, deadline: Deadline
+) -> Dict[str, Answer]:
+    """Ask several commands at once, each for `limit_s` at most; every one has an answer."""
+    jobs = [Job(name, limit_s, partial(ask, command)) for name, command in commands.items()]
+    return {
+        name: _no_answer(commands[name], str(outcome))
+        if isinstance(outcome, ProbeError)
+        else outcome
+        for name, outcome in together(jobs, deadline).items()
+    }

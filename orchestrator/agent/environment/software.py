@@ -20,7 +20,7 @@ from orchestrator.agent.environment.field import (
     not_applicable,
     unknown,
 )
-from orchestrator.agent.environment.probe import Answer, Deadline, ask, find_tool
+from orchestrator.agent.environment.probe import Answer, Command, find_tool
 from orchestrator.agent.environment.surroundings import Surroundings
 
 _METADATA = "package metadata"
@@ -42,20 +42,13 @@ _BUILD = {"torch.cuda": "cuda", "torch.hip": "hip", "torch.git": "git_version"}
 _PYTHON = ("executable", "version", "implementation", "prefix")
 
 
-def ask_packages(
-    python: Sequence[str], env: Mapping[str, str], folder: str, deadline: Deadline
-) -> Answer:
-    """Run the package program in the steps' interpreter, where the steps will run."""
+def packages_command(python: Sequence[str], env: Mapping[str, str], folder: str) -> Command:
+    """The package program in the steps' interpreter, where the steps will run."""
     program = pkgutil.get_data(__package__, _PROGRAM)
     if program is None:
         raise FileNotFoundError(f"{_PROGRAM} is not packed beside {__name__}")
-    return ask(
-        [*python, "-c", program.decode("utf-8")],
-        deadline,
-        env=env,
-        cwd=folder,
-        shown=[*python, _PROGRAM],
-    )
+    argv = (*python, "-c", program.decode("utf-8"))
+    return Command(argv, env, folder, shown=(*python, _PROGRAM))
 
 
 def package_readings(answer: Answer) -> Readings:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 import os
-import platform
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
@@ -105,11 +104,15 @@ def amd_traces(host: Surroundings) -> Traces:
 
 def hygon_traces(host: Surroundings) -> Traces:
     """No PCI vendor is looked for: public sources disagree about which one Hygon uses."""
+    tool = host.tool("hy-smi", HYGON_TOOL_PLACES)
+    if tool is None and host.matches("/opt/dtk*"):
+        # Hygon's toolkit installs the same program under the name of AMD's.
+        tool = host.tool("rocm-smi", HYGON_TOOL_PLACES)
     return Traces(
         "hygon",
         _first(host, "/sys/module/hydcu", "/sys/module/hycu"),
         _first(host, "/dev/mkfd"),
-        host.tool("hy-smi", HYGON_TOOL_PLACES) or "",
+        tool or "",
     )
 
 
@@ -120,10 +123,6 @@ def jetson_traces(host: Surroundings) -> Traces:
         _first(host, "/dev/nvhost-gpu", "/dev/nvgpu/igpu0"),
         host.tool("tegrastats", JETSON_TOOL_PLACES) or "",
     )
-
-
-def is_linux() -> bool:
-    return platform.system() == "Linux"
 
 
 def _first(host: Surroundings, *patterns: str) -> str:
