@@ -40,14 +40,21 @@ def readings(host: Surroundings, run_folder: str, tree: Optional[str]) -> Readin
 
 
 def _space(folder: str) -> Tuple[Reading, Reading]:
-    """(free bytes for us, size in bytes) of the file system of `folder`."""
+    """(free bytes for us, size in bytes) of the file system `folder` lies in or will lie in."""
     try:
-        state = os.statvfs(folder)
+        state = os.statvfs(_nearest(folder))
     except OSError as failure:
         gone = unknown("statvfs", f"{folder}: {failure.strerror}")
         return gone, gone
     free, total = state.f_bavail * state.f_frsize, state.f_blocks * state.f_frsize
     return known(free, "statvfs"), known(total, "statvfs")
+
+
+def _nearest(folder: str) -> str:
+    """The folder itself, or the lowest one above it that exists."""
+    while not os.path.lexists(folder) and os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+    return folder
 
 
 def _mount_of(host: Surroundings, folder: str) -> Tuple[Reading, Reading]:

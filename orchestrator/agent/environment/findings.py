@@ -26,7 +26,7 @@ class Findings:
 
 def completed(gpu: Readings, vendor: str, gap: Reading) -> Readings:
     """The same GPU with every key of the catalogue; a key that nobody told gets `gap`."""
-    told = {**gpu, "vendor": known(vendor, gap.source)}
+    told = {**gpu, "vendor": known(vendor, "driver, device nodes and tools")}
     return {key: told.get(key, gap) for key in GPU_KEYS}
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass, field
-from typing import Callable, Collection, Dict, List
+from typing import Callable, Collection, Dict, List, Mapping
 
-from orchestrator.agent.environment import amd, hygon, jetson, nvidia
-from orchestrator.agent.environment.catalogue import gpu_key
+from orchestrator.agent.environment.catalogue import DRIVER_KEYS, gpu_key
 from orchestrator.agent.environment.field import (
-    NOT_APPLICABLE,
     Reading,
     Readings,
     error,
+    first_known,
     known,
     not_applicable,
     unknown,
@@ -29,17 +28,9 @@ from orchestrator.agent.environment.surroundings import (
     jetson_traces,
     nvidia_traces,
 )
-from orchestrator.agent.environment.topology import KEYS as TOPOLOGY_KEYS
 
 SOURCE = "driver, device nodes and tools"
-DRIVER_KEYS = (
-    "driver.version",
-    "driver.cuda",
-    "driver.kernel_module",
-    "driver.kernel_module_kind",
-    "driver.nvml",
-)
-KEYS = ("gpu.count", "gpu.warnings", *DRIVER_KEYS, *TOPOLOGY_KEYS)
+KEYS = tuple(key for key in DRIVER_KEYS if not key.startswith("kernel_log."))
 
 _LIMIT_S = 30.0
 
@@ -75,15 +66,7 @@ def traces_of(host: Surroundings) -> Dict[str, Traces]:
 def gather(host: Surroundings, deadline: Deadline, *, glance: bool = False) -> Gathered:
     """Ask the tools of every vendor that left a trace. `glance`: only for leases and logs."""
     gathered = Gathered(traces_of(host))
-    lookers: Dict[str, Callable[[Traces, Deadline], Findings]] = {
-        "nvidia": lambda traces, limit: (
-            nvidia.glance(traces, limit) if glance else nvidia.look(host, traces, limit)
-        ),
-        "amd": lambda traces, limit: amd.look(host, limit, glance=glance),
-        "hygon": lambda traces, limit: _look_at_hygon(traces, limit, glance),
-        "jetson": lambda traces, limit: jetson.look(host, limit),
-    }
-    jobs = [_job(lookers[vendor], traces) for vendor, traces in gathered.traces.items()]
+    jobs = [_job(traces, host, glance) for traces in gathered.traces.values()]
     for vendor, outcome in together(jobs, deadline).items():
         if isinstance(outcome, ProbeError):
             outcome = Findings(vendor, failure=error(vendor, str(outcome)), hung=True)
@@ -91,14 +74,46 @@ def gather(host: Surroundings, deadline: Deadline, *, glance: bool = False) -> G
     return gathered
 
 
-def _job(look: Callable[[Traces, Deadline], Findings], traces: Traces) -> Job[Findings]:
-    return Job(traces.vendor, _LIMIT_S, lambda deadline: look(traces, deadline))
+def _job(traces: Traces, host: Surroundings, glance: bool) -> Job[Findings]:
+    look = _LOOKERS[traces.vendor]
+    return Job(traces.vendor, _LIMIT_S, lambda deadline: look(host, traces, deadline, glance))
 
 
-def _look_at_hygon(traces: Traces, deadline: Deadline, glance: bool) -> Findings:
+# A vendor's modules are loaded where it left a trace: most hosts need one set of them or none.
+
+
+def _nvidia(host: Surroundings, traces: Traces, deadline: Deadline, glance: bool) -> Findings:
+    from orchestrator.agent.environment import nvidia
+
+    return nvidia.glance(traces, deadline) if glance else nvidia.look(host, traces, deadline)
+
+
+def _amd(host: Surroundings, traces: Traces, deadline: Deadline, glance: bool) -> Findings:
+    from orchestrator.agent.environment import amd
+
+    return amd.look(host, deadline, glance=glance)
+
+
+def _hygon(host: Surroundings, traces: Traces, deadline: Deadline, glance: bool) -> Findings:
     if not traces.tool:
         return Findings("hygon", failure=unknown("PATH", "hy-smi is not installed"))
+    from orchestrator.agent.environment import hygon
+
     return hygon.look(traces.tool, deadline, glance=glance)
+
+
+def _jetson(host: Surroundings, traces: Traces, deadline: Deadline, glance: bool) -> Findings:
+    from orchestrator.agent.environment import jetson
+
+    return jetson.look(host, deadline)
+
+
+_LOOKERS: Mapping[str, Callable[[Surroundings, Traces, Deadline, bool], Findings]] = {
+    "nvidia": _nvidia,
+    "amd": _amd,
+    "hygon": _hygon,
+    "jetson": _jetson,
+}
 
 
 def count(gathered: Gathered) -> Reading:
@@ -120,12 +135,13 @@ def count(gathered: Gathered) -> Reading:
     return known(0, SOURCE, reasons or "no GPU driver, no device node, no vendor's tool")
 
 
-def readings(gathered: Gathered, own_pids: Collection[int]) -> Readings:
+def readings(host: Surroundings, gathered: Gathered, own_pids: Collection[int]) -> Readings:
     """Every GPU key of the snapshot."""
     number = count(gathered)
-    result: Readings = {"gpu.count": number, **_host_wide(gathered, number)}
+    result = {**_host_wide(gathered, number), "gpu.count": number}
     for index, gpu in enumerate(gathered.gpus):
         gpu["foreign_processes"] = foreign(gpu["processes"], gpu["memory_used"], own_pids)
+        gpu["numa_node"] = first_known(gpu["numa_node"], _numa_node(host, gpu["pci_bus_id"]))
         result.update({gpu_key(index, key): reading for key, reading in gpu.items()})
     return result
 
@@ -133,20 +149,26 @@ def readings(gathered: Gathered, own_pids: Collection[int]) -> Readings:
 def _host_wide(gathered: Gathered, number: Reading) -> Readings:
     """Driver, topology and warnings: of the first vendor that has GPUs here."""
     if number.known and number.value == 0:
-        gone = not_applicable(SOURCE, "no GPU here")
-        return dict.fromkeys(KEYS[1:], gone)
+        return dict.fromkeys(KEYS, not_applicable(SOURCE, "no GPU here"))
     with_gpus = [found for found in gathered.findings.values() if found.gpus]
     first = (with_gpus or list(gathered.findings.values()) or [Findings("")])[0]
-    gap = first.failure or Reading(
-        NOT_APPLICABLE if first.gpus else number.state, None, SOURCE, _gap_detail(first, number)
-    )
+    gap = first.failure or Reading(number.state, None, SOURCE, number.detail)
+    if first.gpus:
+        gap = not_applicable(first.vendor, f"{first.vendor} has no such thing")
     warnings = [line for found in gathered.findings.values() for line in found.warnings]
-    return {
-        "gpu.warnings": known(warnings, SOURCE) if with_gpus or warnings else gap,
-        **{key: first.driver.get(key, gap) for key in DRIVER_KEYS},
-        **{key: first.topology.get(key, gap) for key in TOPOLOGY_KEYS},
-    }
+    told = {**first.driver, **first.topology}
+    if with_gpus or warnings:
+        told["gpu.warnings"] = known(warnings, SOURCE)
+    return {key: told.get(key, gap) for key in KEYS}
 
 
-def _gap_detail(found: Findings, number: Reading) -> str:
-    return f"{found.vendor} has no such thing" if found.gpus else number.detail
+def _numa_node(host: Surroundings, bus_id: Reading) -> Reading:
+    """The NUMA node the kernel gives the device; -1 is how it says that it does not know."""
+    if not bus_id.known:
+        return unknown("sysfs", "the PCI bus id is not known")
+    domain, _, rest = bus_id.value.lower().partition(":")
+    path = f"/sys/bus/pci/devices/{domain[-4:]}:{rest}/numa_node"
+    text = host.read(path)
+    if text is None or text.startswith("-"):
+        return unknown(path, "the kernel does not tell the NUMA node of this device")
+    return known(int(text), path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -90,7 +89,6 @@ def take(
     """`snapshot` of the host `here`."""
     started = time.monotonic()
     taken_at = host.utc_now()
-    os.makedirs(raw_dir, exist_ok=True)
     probes = _probes(here, raw_dir, tree, python, env, own_pids)
     readings, outputs = _ask(probes, Deadline(deadline_s))
     readings.update(variables.readings(env))
@@ -168,7 +166,7 @@ _PREFIXES: Mapping[str, Tuple[str, ...]] = {
 
 def _gpus(here: Surroundings, own_pids: Collection[int], deadline: Deadline) -> Found:
     gathered = gpus.gather(here, deadline)
-    return Found(gpus.readings(gathered, own_pids), gathered.outputs)
+    return Found(gpus.readings(here, gathered, own_pids), gathered.outputs)
 
 
 def _packages(
