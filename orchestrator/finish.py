@@ -73,6 +73,16 @@ class Outcome:
         return round(time.monotonic() - self.begun, 3)
 
 
+def finish(outcome: Outcome) -> int:
+    """From a run that is under way to its exit code."""
+    for step in (follow, verify, reconcile, tell):
+        result = step(outcome)
+        if isinstance(result, int):
+            return result
+        outcome = result
+    raise AssertionError("`tell` returns an exit code")
+
+
 # ---- follow
 
 

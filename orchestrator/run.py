@@ -19,7 +19,7 @@ from orchestrator import __version__
 from orchestrator.agent.journal import now
 from orchestrator.agent.plan import Activation, Plan
 from orchestrator.errors import InputError
-from orchestrator.finish import Outcome, follow, reconcile, tell, verify
+from orchestrator.finish import Outcome, finish
 from orchestrator.link.push import push
 from orchestrator.link.session import Session
 from orchestrator.report.teller import Teller
@@ -251,16 +251,6 @@ def see_to_its_end(state: Run) -> int:
         json=state.options.json,
     )
     return finish(outcome)
-
-
-def finish(outcome: Outcome) -> int:
-    """From a run that is under way to its exit code."""
-    for step in (follow, verify, reconcile, tell):
-        result = step(outcome)
-        if isinstance(result, int):
-            return result
-        outcome = result
-    raise AssertionError("`tell` returns an exit code")
 
 
 # ---- parts of the steps

@@ -9,7 +9,7 @@ import sys
 import traceback
 from typing import Any, Callable, Mapping
 
-from orchestrator.agent import session
+from orchestrator.agent import checkup, inspect, session, sweep
 from orchestrator.agent.blobs import BlobError
 from orchestrator.agent.checkout import TreeError
 from orchestrator.agent.conversation import Conversation
@@ -18,6 +18,13 @@ from orchestrator.agent.frames import PROTOCOL, FrameError, StreamEnded
 ACTIONS: dict[str, Callable[[Conversation, Mapping[str, Any]], None]] = {
     "run": session.run,
     "attach": session.attach,
+    "list": inspect.list_runs,
+    "status": inspect.status,
+    "plan": inspect.plan,
+    "cancel": inspect.cancel,
+    "logs": inspect.logs,
+    "sweep": sweep.sweep,
+    "checkup": checkup.checkup,
 }
 
 

@@ -9,6 +9,7 @@ import tempfile
 import zipfile
 import zlib
 from pathlib import Path
+from typing import IO
 
 from orchestrator.agent import manifest
 from orchestrator.agent.manifest import Manifest, Member
@@ -28,19 +29,6 @@ def file_sha256(path: Path) -> str:
         while piece := file.read(_PIECE_BYTES):
             digest.update(piece)
     return digest.hexdigest()
-
-
-def read_manifest(bundle: Path) -> Manifest:
-    """The manifest of a bundle whose members agree with it.
-
-    Raises:
-        EvidenceError: it is no zip, has no manifest, or holds other files than the manifest says.
-    """
-    try:
-        with zipfile.ZipFile(bundle) as archive:
-            return _manifest_of(archive, bundle)
-    except (zipfile.BadZipFile, zlib.error, OSError, NotImplementedError) as error:
-        raise EvidenceError(f"{bundle} is not a whole zip: {error}") from error
 
 
 def unpack(bundle: Path, target: Path) -> Manifest:
@@ -65,6 +53,22 @@ def unpack(bundle: Path, target: Path) -> Manifest:
         raise EvidenceError(f"{bundle} is damaged: {error}") from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+    return contents
+
+
+def check_members(bundle: Path) -> Manifest:
+    """Check every member of a bundle against its manifest, writing nothing.
+
+    Raises:
+        EvidenceError: a member is unsafe, too large, damaged, missing or not in the manifest.
+    """
+    try:
+        with zipfile.ZipFile(bundle) as archive:
+            contents = _manifest_of(archive, bundle)
+            for member in contents.members:
+                _copy_checked(archive, member, None)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, OSError) as error:
+        raise EvidenceError(f"{bundle} is damaged: {error}") from error
     return contents
 
 
@@ -105,19 +109,25 @@ def _check_bounds(archive: zipfile.ZipFile, bundle: Path) -> None:
 
 
 def _extract(archive: zipfile.ZipFile, member: Member, top: Path) -> None:
-    """Write one member; never more bytes than the manifest promised."""
     place = top.joinpath(*member.path.split("/"))
     place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("xb", buffering=0) as target:
+        _copy_checked(archive, member, target)
+    if member.mode & 0o111:
+        place.chmod(0o755)
+
+
+def _copy_checked(archive: zipfile.ZipFile, member: Member, target: IO[bytes] | None) -> None:
+    """Read one member; never more bytes than the manifest promised."""
     digest = hashlib.sha256()
     left = member.size
-    with archive.open(member.path) as source, place.open("xb", buffering=0) as target:
+    with archive.open(member.path) as source:
         while piece := source.read(_PIECE_BYTES):
             left -= len(piece)
             if left < 0:
                 break
             digest.update(piece)
-            target.write(piece)
+            if target is not None:
+                target.write(piece)
     if left != 0 or digest.hexdigest() != member.sha256:
         raise EvidenceError(f"`{member.path}` is not what the manifest says")
-    if member.mode & 0o111:
-        place.chmod(0o755)
