@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets as random
+import shutil
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,10 +20,10 @@ from pathlib import Path
 from orchestrator import __version__
 from orchestrator.agent.journal import now
 from orchestrator.agent.plan import Activation, Plan
-from orchestrator.errors import InputError
+from orchestrator.errors import InputError, Unreachable
 from orchestrator.finish import Outcome, finish
 from orchestrator.link.push import push
-from orchestrator.link.session import Session
+from orchestrator.link.session import LinkLost, Refused, Session
 from orchestrator.report.teller import Teller
 from orchestrator.source import anchor, repository, snapshot
 from orchestrator.source.snapshot import Snapshot
@@ -62,6 +64,7 @@ class Run:
     secrets: dict[str, str] = field(default_factory=dict)
     connecting: Future[Session] | None = None
     session: Session | None = None
+    connected_s: float = 0.0
     snapshot: Snapshot | None = None
     folder: RunDir | None = None
     record: RunRecord | None = None
@@ -83,9 +86,10 @@ def run(options: Options, teller: Teller) -> int:
     steps: tuple[Step, ...] = (
         load,
         choose_host,
-        connect,
+        begin_to_connect,
         lint,
         take_snapshot,
+        finish_connecting,
         seal,
         send,
         see_to_its_end,
@@ -126,8 +130,8 @@ def choose_host(state: Run) -> Run:
     return replace(state, host_name=name, host=host)
 
 
-def connect(state: Run) -> Run:
-    """Begin to connect; git reads the working copy meanwhile."""
+def begin_to_connect(state: Run) -> Run:
+    """Git reads the working copy while the login is under way."""
     host = state.host
     assert host is not None
     pool = ThreadPoolExecutor(1, thread_name_prefix="connect")
@@ -158,6 +162,14 @@ def take_snapshot(state: Run) -> Run:
     if code.in_progress:
         state.teller.note(f"note: a {code.in_progress} is in progress; the files go as they are")
     return replace(state, snapshot=taken)
+
+
+def finish_connecting(state: Run) -> Run:
+    """From here on the host is known to be there; nothing was written for one that is not."""
+    assert state.connecting is not None
+    session = state.connecting.result()
+    state.teller.stage("connect", f"connected to {state.host_name}")
+    return replace(state, session=session, connected_s=state.since_begin_s())
 
 
 def seal(state: Run) -> Run:
@@ -193,12 +205,16 @@ def seal(state: Run) -> Run:
 
 
 def send(state: Run) -> Run:
-    """Put the tree on the host and start the run there."""
+    """Put the tree on the host and start the run there.
+
+    A refusal leaves no trace here, since nothing ran; a link that broke leaves the run's directory,
+    since the host may have taken over already.
+    """
     prepared, taken, plan = state.prepared, state.snapshot, state.plan
     assert prepared is not None
     assert taken is not None
     assert plan is not None
-    assert state.connecting is not None
+    assert state.session is not None
     assert state.folder is not None
     assert state.record is not None
     sent = 0
@@ -208,20 +224,28 @@ def send(state: Run) -> Run:
         sent = done_bytes
         state.teller.uploading(done_bytes, total_bytes)
 
-    session = state.connecting.result()
-    connected_s = state.since_begin_s()
-    state.teller.stage("connect", f"connected to {state.host_name}")
-    push(
-        session,
-        taken,
-        plan.to_json(),
-        secrets=state.secrets,
-        max_bytes=prepared.experiment.max_upload,
-        progress=progress,
-    )
+    try:
+        push(
+            state.session,
+            taken,
+            plan.to_json(),
+            secrets=state.secrets,
+            max_bytes=prepared.experiment.max_upload,
+            progress=progress,
+        )
+    except (InputError, Refused):
+        anchor.forget(taken.repository, state.folder.run_id)
+        shutil.rmtree(state.folder.path)
+        raise
+    except LinkLost as error:
+        run_id = state.folder.run_id
+        raise Unreachable(
+            f"the link to `{state.host_name}` broke while the tree was sent: {error}",
+            fix=f"run again; if the host took over all the same: orch attach {run_id}",
+        ) from error
     timings = state.record.timings.model_copy(
         update={
-            "connected_s": connected_s,
+            "connected_s": state.connected_s,
             "started_s": state.since_begin_s(),
             "uploaded_bytes": sent,
         }
@@ -229,7 +253,7 @@ def send(state: Run) -> Run:
     record = state.record.model_copy(update={"state": "running", "timings": timings})
     state.folder.write_record(record)
     state.teller.stage("start", f"the run has started on {state.host_name}")
-    return replace(state, session=session, record=record)
+    return replace(state, record=record)
 
 
 def see_to_its_end(state: Run) -> int:
@@ -275,15 +299,28 @@ def make_plan(run_id: str, prepared: Prepared, host: Host, taken: Snapshot) -> P
         needs={step: list(needs) for step, needs in prepared.needs.items()},
         env=dict(experiment.env),
         secrets=list(experiment.secrets),
-        activation=Activation(
-            python=host.python,
-            venv=host.venv,
-            conda=host.conda,
-            modules=list(host.modules),
-            setup=host.setup,
-            env=dict(host.env),
-        ),
+        activation=_activation(host),
         code=taken.code.as_json(),
+    )
+
+
+def _activation(host: Host) -> Activation:
+    """What the host declares; on this machine, the environment that `orch` itself runs in."""
+    declared = Activation(
+        python=host.python,
+        venv=host.venv,
+        conda=host.conda,
+        modules=list(host.modules),
+        setup=host.setup,
+        env=dict(host.env),
+    )
+    if host.carrier != "local" or host.python or host.venv or host.conda:
+        return declared
+    in_venv = sys.prefix != sys.base_prefix
+    return replace(
+        declared,
+        venv=sys.prefix if in_venv else None,
+        python=None if in_venv else sys.executable,
     )
 
 

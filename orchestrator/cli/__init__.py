@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 
 from orchestrator.errors import InternalError, OrchError
 
@@ -23,8 +24,11 @@ def main() -> None:
         _say_error(str(error), error.detail)
         sys.exit(error.exit_code)
     except InternalError as error:
-        _say_error(f"`orch` is broken; please report this: {error}")
+        _say_error(f"`orch` is broken; report this: {error}")
         sys.exit(error.exit_code)
+    except Exception:  # noqa: BLE001 - the last resort: the whole traceback, and an exit code of its own
+        _say_error("`orch` is broken; report this", traceback.format_exc())
+        sys.exit(InternalError.exit_code)
     except BrokenPipeError:
         # The reader of our output left; nothing is lost, and nothing can be said any more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -101,16 +101,15 @@ def open_pipe(name: str, host: Host) -> SshPipe:
 
 def _connection(name: str, host: Host, address: str) -> fabric.Connection:
     config = _config(host)
-    wanted = fabric.Connection.derive_shorthand(address)["host"]
-    hops = config.base_ssh_config.lookup(wanted).get("proxyjump", "")
     connection = fabric.Connection(
         address,
         config=config,
-        # `ProxyJump none` means no jump host; fabric would look for a host of that name.
-        gateway=False if hops.lower() == "none" else None,
         connect_timeout=max(1, round(host.connect_timeout)),
         connect_kwargs={},
     )
+    if connection.ssh_config.get("proxyjump", "").lower() == "none":
+        # `ProxyJump none` means no jump host; fabric would look for a host of that name.
+        connection.gateway = None
     hop: Any = connection
     while isinstance(hop, fabric.Connection):
         _harden(hop, name, host)

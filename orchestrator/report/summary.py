@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ from orchestrator.verdict import reconcile
 from orchestrator.verdict.conditions import Conditions, Field
 from orchestrator.verdict.reconcile import Item
 
+# A pipe has no width; wrapping there would break the lines people grep for.
+_PLAIN_WIDTH = 200
 _MAX_HITS = 30
 _MAX_NEW = 12
 _MAX_BAD_JOBS = 12
@@ -59,7 +62,7 @@ class Summary:
 
 def show(summary: Summary, console: Console | None = None) -> None:
     """Write the report to the terminal, or as plain text where there is none."""
-    out = console or Console(soft_wrap=False)
+    out = console or Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
     for part in (_jobs(summary.history), _items(summary.items), _conditions(summary.conditions)):
         if part is not None:
             out.print(part)
