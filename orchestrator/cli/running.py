@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orchestrator import resume
 from orchestrator.cli.places import artifacts, host_of_run
-from orchestrator.errors import InputError
+from orchestrator.errors import EvidenceError, InputError
 from orchestrator.finish import closing, finish, reconcile, tell
 from orchestrator.link import visits
 from orchestrator.report.teller import choose
@@ -46,7 +46,7 @@ def fetch(name: str, host: str | None) -> int:
     host_name, found = host_of_run(record, host)
     state = visits.status(host_name, found, record.run_id)
     if state["alive"] and not state["ended"]:
-        raise InputError(
+        raise EvidenceError(
             f"{record.run_id} is still running on {host_name}: {state['ended_jobs']} of "
             f"{state['jobs']} jobs have ended",
             fix=f"orch attach {record.run_id}",
