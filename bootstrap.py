@@ -143,7 +143,7 @@ def call(argv: list[str]) -> int:
     """Become the command where the system can, so that Ctrl-C and exit codes are its own."""
     if os.name == "nt":
         return subprocess.run(argv, check=False).returncode
-    os.execv(argv[0], argv)
+    os.execv(argv[0], argv)  # noqa: S606 - no shell is what we want
     raise AssertionError("exec does not return")
 
 

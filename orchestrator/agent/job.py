@@ -55,9 +55,13 @@ class Outcome:
 
 
 def argv_of(job: Job) -> list[str]:
-    """The program of a job: a bash that stops at the first failure, also inside a pipe."""
+    """The program of a job: a bash that stops at the first failure, also inside a pipe.
+
+    Without start-up files: bash would read them where it thinks that sshd started it, and a step
+    would then depend on the host's ~/.bashrc. What a step needs is declared with the host.
+    """
     if isinstance(job.run, str):
-        return ["bash", "-eo", "pipefail", "-c", job.run]
+        return ["bash", "--norc", "-eo", "pipefail", "-c", job.run]
     return list(job.run)
 
 

@@ -16,7 +16,7 @@ from orchestrator.verdict.measured import Measured, NotMeasured, computed, quant
 HIT, MISS, MISSING = "hit", "miss", "missing"
 NOT_COMPARABLE, NEW = "not_comparable", "new"
 # Worst first: the order in which people read them.
-ORDER = (MISS, MISSING, NOT_COMPARABLE, NEW, HIT)
+ORDER = (MISS, MISSING, NOT_COMPARABLE, HIT, NEW)
 
 
 @dataclass(frozen=True)
