@@ -28,6 +28,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -117,7 +118,7 @@ def git(project: Path, *arguments: str) -> None:
     subprocess.run(["git", *identity, *arguments], cwd=project, check=True, timeout=DEADLINE_S)
 
 
-def timed(action: Callable[[], None]) -> float:
+def timed(action: Callable[[], object]) -> float:
     begun = time.perf_counter()
     action()
     return time.perf_counter() - begun
@@ -185,12 +186,12 @@ def measure_tree(rounds: int) -> None:
         for number in range(rounds):
             for name, run in variants.items():
                 root = f"{name}-{number}"
-                samples.setdefault(("cold", name), []).append(timed(lambda: run(place, root)))
-                samples.setdefault(("unchanged", name), []).append(timed(lambda: run(place, root)))
+                samples.setdefault(("cold", name), []).append(timed(partial(run, place, root)))
+                samples.setdefault(("unchanged", name), []).append(timed(partial(run, place, root)))
                 changed = place.project / "dir3" / "file3.py"
                 changed.write_text(changed.read_text("ascii") + f"\n# {number} {name}\n", "ascii")
                 samples.setdefault(("one changed", name), []).append(
-                    timed(lambda: run(place, root))
+                    timed(partial(run, place, root))
                 )
                 print(f"round {number}: {name} done", flush=True)
             for name in variants:
@@ -225,12 +226,17 @@ def measure_noop() -> None:
         begun = [e["elapsed_s"] for e in events if e["event"] == "step_started"]
         ended = [e["elapsed_s"] for e in events if e["event"] == "step_ended"]
         each = (ended[-1] - begun[0]) / NOOP_STEPS
-    bare = timed(lambda: [subprocess.run(["true"], check=True) for _ in range(NOOP_STEPS)][0:0])
+    bare = timed(start_bare_processes)
     bare_each = bare / NOOP_STEPS
     print(
         f"\n{NOOP_STEPS} no-op steps: {each * 1000:.1f} ms each, process start "
         f"{bare_each * 1000:.1f} ms, above it {(each - bare_each) * 1000:.1f} ms"
     )
+
+
+def start_bare_processes() -> None:
+    for _ in range(NOOP_STEPS):
+        subprocess.run(["true"], check=True)
 
 
 def measure_artifact(rounds: int) -> None:
@@ -250,14 +256,8 @@ def measure_artifact(rounds: int) -> None:
         for _ in range(rounds):
             copy = ["scp", "-q", "-F", str(place.server.config)]
             target = place.folder / "copy.bin"
-            took = timed(
-                lambda: (
-                    subprocess.run(
-                        [*copy, f"testhost:{blob}", str(target)], check=True, timeout=DEADLINE_S
-                    )
-                    and None
-                )
-            )
+            fetch = [*copy, f"testhost:{blob}", str(target)]
+            took = timed(partial(subprocess.run, fetch, check=True, timeout=DEADLINE_S))
             rates["scp"].append(ARTIFACT_BYTES / took / 1e6)
             target.unlink()
             transfer_s, whole_s, peaks = fetch_artifact(place)

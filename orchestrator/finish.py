@@ -7,8 +7,6 @@ import json as json_text
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +23,6 @@ from orchestrator.link.following import (
     Update,
 )
 from orchestrator.link.session import Session
-from orchestrator.report import summary
 from orchestrator.report.teller import Teller
 from orchestrator.spec.document import load
 from orchestrator.spec.hosts import Host
@@ -34,7 +31,7 @@ from orchestrator.store import results, rundir, unpack
 from orchestrator.store.history import History
 from orchestrator.store.record import Bundle, RunRecord
 from orchestrator.store.rundir import RunDir
-from orchestrator.verdict import conditions
+from orchestrator.verdict import conditions, decision
 from orchestrator.verdict.reconcile import Item
 from orchestrator.verdict.reconcile import reconcile as judge
 
@@ -244,7 +241,7 @@ def reconcile(outcome: Outcome) -> Outcome:
     caches = (history.caches or {}).get("state", "")
     known = conditions.read(folder.evidence, caches)
     items = judge(sealed_ledger(folder, record), found.found, history, known)
-    code = summary.exit_code(history, items)
+    code = decision.exit_code(history, items)
     verdict = {
         "schema": 1,
         "run_id": record.run_id,
@@ -282,6 +279,9 @@ def sealed_ledger(folder: RunDir, record: RunRecord) -> Ledger | None:
 
 def tell(outcome: Outcome) -> int:
     """The report, and the exit code."""
+    # Imported here: rich takes longer to load than a no-op step to run.
+    from orchestrator.report import summary
+
     outcome.teller.close()
     shown = summary.Summary(
         outcome.record,
@@ -298,13 +298,4 @@ def tell(outcome: Outcome) -> int:
     else:
         summary.show(shown)
     sys.stdout.flush()
-    return summary.exit_code(outcome.history, outcome.items)
-
-
-@contextmanager
-def closing(teller: Teller) -> Iterator[Teller]:
-    """The live part ends before anything else is written, whatever happened."""
-    try:
-        yield teller
-    finally:
-        teller.close()
+    return decision.exit_code(outcome.history, outcome.items)

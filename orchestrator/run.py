@@ -6,6 +6,7 @@ A step returns the run as it is now, or an exit code, which ends it.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import secrets as random
 import shutil
@@ -21,7 +22,6 @@ from orchestrator import __version__
 from orchestrator.agent.journal import now
 from orchestrator.agent.plan import Activation, Plan
 from orchestrator.errors import InputError, Unreachable
-from orchestrator.finish import Outcome, finish
 from orchestrator.link.push import push
 from orchestrator.link.session import LinkLost, Refused, Session
 from orchestrator.report.teller import Teller
@@ -167,6 +167,9 @@ def take_snapshot(state: Run) -> Run:
 def finish_connecting(state: Run) -> Run:
     """From here on the host is known to be there; nothing was written for one that is not."""
     assert state.connecting is not None
+    # What the end of the run needs is loaded while the network is waited for.
+    importlib.import_module("orchestrator.finish")
+    importlib.import_module("orchestrator.report.summary")
     session = state.connecting.result()
     state.teller.stage("connect", f"connected to {state.host_name}")
     return replace(state, session=session, connected_s=state.since_begin_s())
@@ -258,6 +261,8 @@ def send(state: Run) -> Run:
 
 def see_to_its_end(state: Run) -> int:
     """Follow, bring home, verify, reconcile, tell: the same as `orch attach` from here on."""
+    from orchestrator.finish import Outcome, finish
+
     assert state.folder is not None
     assert state.record is not None
     assert state.host is not None

@@ -77,6 +77,9 @@ class BlobStore:
             raise BlobError(f"the stored blob {blob} is damaged and was removed; run again")
         return size
 
+    def size(self, blob: str) -> int:
+        return os.stat(self.place(blob)).st_size
+
     def read(self, blob: str) -> bytes:
         with open(self.place(blob), "rb") as file:
             return file.read()

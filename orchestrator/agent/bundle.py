@@ -12,7 +12,7 @@ import os
 import stat
 import zipfile
 import zlib
-from typing import IO, Any, Iterator
+from typing import IO, Any, Callable, Iterator
 
 from orchestrator.agent import manifest
 from orchestrator.agent.layout import RunFolder, write_atomically
@@ -28,7 +28,10 @@ _MEMBERS = (
     "environment.before.json",
     "environment.after.json",
 )
-_FOLDERS = ("environment", "steps")
+
+
+def _nothing() -> None:
+    """For a bundle whose journal is whole already."""
 
 
 class _Growing:
@@ -48,11 +51,14 @@ class _Growing:
         self._file.flush()
 
 
-def write(run: RunFolder) -> dict[str, Any]:
+def write(run: RunFolder, *, before_the_journal: Callable[[], None] = _nothing) -> dict[str, Any]:
     """Write the bundle of a run; returns its facts: size, sha256, number of files.
 
     The zip grows under `bundle.zip.part`, gets its name when it is whole, and `bundle.json` with
     the facts says so.
+
+    Args:
+        before_the_journal: called when everything is in that needs no last word.
     """
     part = f"{run.bundle}.part"
     members = []
@@ -60,13 +66,15 @@ def write(run: RunFolder) -> dict[str, Any]:
         growing = _Growing(file)
         sink: Any = growing
         with zipfile.ZipFile(sink, "w", allowZip64=True) as archive:
-            for path, name in _files(run):
+            for path, name in _folder_files(run, "steps"):
+                members.append(_add(archive, path, name))
+                file.flush()
+            before_the_journal()
+            for path, name in _other_files(run):
                 members.append(_add(archive, path, name))
             contents = manifest.Manifest(run.run_id, tuple(members))
             info = _info(manifest.FILE_NAME, 0o644, zipfile.ZIP_DEFLATED)
             archive.writestr(info, contents.to_json())
-        file.flush()
-        os.fsync(file.fileno())
     os.replace(part, run.bundle)
     facts = {
         "size": growing.size,
@@ -77,19 +85,21 @@ def write(run: RunFolder) -> dict[str, Any]:
     return facts
 
 
-def _files(run: RunFolder) -> Iterator[tuple[str, str]]:
-    """Paths on disk and their names in the bundle, small and telling ones first."""
+def _other_files(run: RunFolder) -> Iterator[tuple[str, str]]:
+    """Paths on disk and their names in the bundle."""
+    yield from _folder_files(run, "environment")
     for name in _MEMBERS:
         if os.path.isfile(run.inside(name)):
             yield run.inside(name), name
-    for top in _FOLDERS:
-        for folder, inner, names in os.walk(run.inside(top)):
-            inner.sort()
-            for name in sorted(names):
-                path = os.path.join(folder, name)
-                if stat.S_ISREG(os.lstat(path).st_mode):
-                    relative = os.path.relpath(path, run.path)
-                    yield path, manifest.portable_path(relative)
+
+
+def _folder_files(run: RunFolder, top: str) -> Iterator[tuple[str, str]]:
+    for folder, inner, names in os.walk(run.inside(top)):
+        inner.sort()
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if stat.S_ISREG(os.lstat(path).st_mode):
+                yield path, manifest.portable_path(os.path.relpath(path, run.path))
 
 
 def _add(archive: zipfile.ZipFile, path: str, name: str) -> manifest.Member:

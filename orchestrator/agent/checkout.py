@@ -16,7 +16,8 @@ from orchestrator.agent.blobs import BlobError, BlobStore
 
 REGULAR, EXECUTABLE, SYMLINK = "100644", "100755", "120000"
 _MODES = {REGULAR: 0o644, EXECUTABLE: 0o755}
-_WRITERS = 4
+# Hashing and writing release the interpreter lock; more threads than this only get in the way.
+_WRITERS = 2
 
 
 class TreeError(Exception):
@@ -69,14 +70,16 @@ def write(store: BlobStore, found: list[Entry], target: str) -> int:
 
 
 def _write_some(store: BlobStore, found: list[Entry], top: bytes) -> int:
-    written = 0
-    for entry in found:
-        path = os.path.join(top, entry.path)
-        if entry.mode == SYMLINK:
-            _link(store, entry, path, top)
-        else:
-            written += store.copy_out(entry.blob, os.fsdecode(path), _MODES[entry.mode])
-    return written
+    return sum(write_entry(store, entry, top) for entry in found)
+
+
+def write_entry(store: BlobStore, entry: Entry, top: bytes) -> int:
+    """Write one file or link below `top`, whose directories exist; returns the bytes written."""
+    path = os.path.join(top, entry.path)
+    if entry.mode == SYMLINK:
+        _link(store, entry, path, top)
+        return 0
+    return store.copy_out(entry.blob, os.fsdecode(path), _MODES[entry.mode])
 
 
 def _link(store: BlobStore, entry: Entry, path: bytes, top: bytes) -> None:

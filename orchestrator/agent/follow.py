@@ -42,7 +42,7 @@ class Follower:
     def follow(self) -> None:
         """Until the run ended and its bundle was sent, or the controller left."""
         self._catch_up()
-        while not self._ended:
+        while not self._ended and not os.path.exists(f"{self._run.bundle}.part"):
             if self._left():
                 return
             if not self._tell_journal() and not is_supervised(self._run):
@@ -123,6 +123,7 @@ class Follower:
         with self._open_bundle() as file:
             file.seek(self._bundle_at)
             while True:
+                self._tell_journal()
                 whole = os.path.exists(self._run.bundle_facts)
                 piece = file.read(PIECE_BYTES)
                 if piece:
@@ -135,6 +136,8 @@ class Follower:
                 else:
                     self._beat()
                     time.sleep(_LOOK_S)
+        while self._tell_journal():
+            continue
         with open(self._run.bundle_facts, encoding="utf-8") as facts:
             self._link.tell("bundle_end", **json.load(facts))
 

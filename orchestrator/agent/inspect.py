@@ -9,10 +9,11 @@ from typing import Any, Mapping
 from orchestrator.agent import journal
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.frames import PIECE_BYTES, Data
+from orchestrator.agent.launch import Refusal
 from orchestrator.agent.layout import Root, RunFolder
 from orchestrator.agent.plan import Job, Plan
 from orchestrator.agent.rescue import is_supervised, order_cancel
-from orchestrator.agent.session import Refusal, existing_run
+from orchestrator.agent.session import existing_run
 
 _LOOK_S = 0.1
 _BEAT_S = 5.0

@@ -47,6 +47,10 @@ class Root:
     def caches(self) -> str:
         return os.path.join(self.path, "caches")
 
+    @property
+    def spares(self) -> str:
+        return os.path.join(self.path, "spares")
+
     def run(self, run_id: str) -> RunFolder:
         """The folder of a run.
 
@@ -74,6 +78,11 @@ class RunFolder:
     @property
     def plan(self) -> str:
         return self.inside("plan.json")
+
+    @property
+    def manifest(self) -> str:
+        """The source tree as `git ls-tree -r -z` lists it."""
+        return self.inside("manifest")
 
     @property
     def tree(self) -> str:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import signal
 import sys
 import traceback
-from typing import Any, Callable, Mapping
+from typing import Any
 
-from orchestrator.agent import checkup, inspect, session, sweep
 from orchestrator.agent.blobs import BlobError
 from orchestrator.agent.checkout import TreeError
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.frames import PROTOCOL, FrameError, StreamEnded
+from orchestrator.agent.launch import Refusal
 
-ACTIONS: dict[str, Callable[[Conversation, Mapping[str, Any]], None]] = {
-    "run": session.run,
-    "attach": session.attach,
-    "list": inspect.list_runs,
-    "status": inspect.status,
-    "plan": inspect.plan,
-    "cancel": inspect.cancel,
-    "logs": inspect.logs,
-    "sweep": sweep.sweep,
-    "checkup": checkup.checkup,
+# Where each action lives; only the one that is asked for is imported.
+ACTIONS = {
+    "run": "session.run",
+    "attach": "session.attach",
+    "list": "inspect.list_runs",
+    "status": "inspect.status",
+    "plan": "inspect.plan",
+    "cancel": "inspect.cancel",
+    "logs": "inspect.logs",
+    "sweep": "sweep.sweep",
+    "checkup": "checkup.checkup",
 }
 
 
@@ -47,10 +49,12 @@ def _serve(link: Conversation) -> None:
         link.set_compression(bool(hello.get("compress", True)))
         if hello.get("protocol") != PROTOCOL:
             text = f"this agent speaks protocol {PROTOCOL}, not {hello.get('protocol')}"
-            raise session.Refusal("protocol", text)
+            raise Refusal("protocol", text)
         link.tell("welcome", protocol=PROTOCOL, **host_facts())
-        ACTIONS[hello["action"]](link, hello)
-    except session.Refusal as refusal:
+        module, _, function = ACTIONS[hello["action"]].partition(".")
+        action = getattr(importlib.import_module(f"orchestrator.agent.{module}"), function)
+        action(link, hello)
+    except Refusal as refusal:
         link.tell("refused", code=refusal.code, text=str(refusal))
     except (BlobError, TreeError, FrameError) as error:
         link.tell("refused", code=type(error).__name__, text=str(error))

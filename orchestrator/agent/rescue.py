@@ -8,7 +8,7 @@ import os
 import signal
 from typing import Any
 
-from orchestrator.agent import bundle, journal, processes
+from orchestrator.agent import journal, processes
 from orchestrator.agent.layout import RunFolder, write_atomically
 from orchestrator.agent.plan import Plan
 
@@ -53,6 +53,9 @@ def rescue(run: RunFolder) -> None:
         os.close(handle)
         return
     try:
+        # Imported here: a follower hardly ever needs what this pulls in.
+        from orchestrator.agent import bundle
+
         _end_journal(run)
         if not os.path.exists(run.bundle_facts):
             bundle.write(run)

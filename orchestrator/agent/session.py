@@ -6,41 +6,35 @@ import fcntl
 import os
 import shutil
 import struct
-import sys
-import traceback
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Iterator, Mapping
 
-from orchestrator.agent import checkout, journal
+from orchestrator.agent import checkout, journal, spare
 from orchestrator.agent.blobs import BlobStore
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.follow import Follower
+from orchestrator.agent.launch import Launch, Refusal
 from orchestrator.agent.layout import Root, RunFolder, write_atomically
 from orchestrator.agent.plan import Plan
-from orchestrator.agent.supervisor import Supervisor, hold_lock
 
 _SIZE = struct.Struct("!Q")
-_START_DEADLINE_S = 30.0
-_PAYLOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "payload")
-
-
-class Refusal(Exception):
-    """The host will not do what it was asked; `code` is for programs, the text for people."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 def run(link: Conversation, hello: Mapping[str, Any]) -> None:
-    """Push a tree, start its supervisor, follow the run to its end."""
+    """Push a tree, start its supervisor, follow the run to its end.
+
+    The supervisor is started first: it looks at the host while the tree arrives, and begins with
+    the first job when the tree has been verified.
+    """
     root = Root.at(hello["root"])
     plan = Plan.from_json(hello["plan"])
     folder = _new_run(root, plan)
+    launch = Launch(link, root, folder, plan, hello.get("secrets", {}))
     try:
         _receive_tree(link, root, folder, plan)
-        _start_supervisor(link, root, folder, plan, hello.get("secrets", {}))
+        launch.go()
     except BaseException:
         # Nothing ran: a half-pushed run must not look like one that happened.
+        launch.abandon()
         shutil.rmtree(folder.path, ignore_errors=True)
         raise
     link.tell("started")
@@ -66,9 +60,6 @@ def existing_run(root: Root, run_id: str) -> RunFolder:
     return folder
 
 
-# ---- the push
-
-
 def _new_run(root: Root, plan: Plan) -> RunFolder:
     folder = root.run(plan.run_id)
     try:
@@ -87,20 +78,15 @@ def _receive_tree(link: Conversation, root: Root, folder: RunFolder, plan: Plan)
         wanted = list(dict.fromkeys(entry.blob for entry in found))
         missing = store.missing(wanted)
         link.tell("need", count=len(missing), bitmap=bitmap(wanted, missing), at=journal.now())
+        computed = checkout.root_hash(found, plan.object_format)
+        if plan.tree != computed:
+            raise checkout.TreeError(f"the tree has the hash {computed}, not {plan.tree}")
         if missing:
             _receive_blobs(link.stream("blobs"), store, missing)
-        _check_out(store, found, folder, plan)
-    with open(folder.inside("manifest"), "wb") as file:
+        if not spare.take(root.spares, store, found, folder.tree):
+            checkout.write(store, found, folder.tree)
+    with open(folder.manifest, "wb") as file:
         file.write(manifest)
-
-
-def _check_out(
-    store: BlobStore, found: list[checkout.Entry], folder: RunFolder, plan: Plan
-) -> None:
-    announced, computed = plan.tree, checkout.root_hash(found, plan.object_format)
-    if announced != computed:
-        raise checkout.TreeError(f"the tree has the hash {computed}, not {announced}")
-    checkout.write(store, found, folder.tree)
 
 
 def bitmap(wanted: list[str], missing: list[str]) -> str:
@@ -165,68 +151,3 @@ class _blobs_in_use:  # noqa: N801 - reads as a statement
 
     def __exit__(self, *_: object) -> None:
         os.close(self._handle)
-
-
-# ---- the start
-
-
-def _start_supervisor(
-    link: Conversation, root: Root, folder: RunFolder, plan: Plan, secrets: Mapping[str, str]
-) -> None:
-    """Fork a process that no longer depends on this session, and wait for its first word."""
-    shutil.copytree(_PAYLOAD, folder.payload, ignore=shutil.ignore_patterns("__pycache__"))
-    ready_read, ready_write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(ready_read)
-        # Whoever carries the link waits until nobody holds its streams any more.
-        link.close()
-        _detach(lambda: _supervise(root, folder, plan, secrets, ready_write))
-    os.close(ready_write)
-    os.waitpid(child, 0)
-    with os.fdopen(ready_read, "rb") as ready:
-        word = ready.read()
-    if word != b"ready":
-        raise Refusal("no_start", f"the supervisor did not start: {word.decode() or 'no word'}")
-
-
-def _detach(body: Callable[[], None]) -> None:
-    """Double fork: the grandchild belongs to nobody's terminal, session or process group."""
-    try:
-        os.setsid()
-        if os.fork() != 0:
-            os._exit(0)
-        body()
-    except BaseException:  # noqa: BLE001 - the log is all there is
-        traceback.print_exc()
-    finally:
-        os._exit(0)
-
-
-def _supervise(
-    root: Root, folder: RunFolder, plan: Plan, secrets: Mapping[str, str], ready: int
-) -> None:
-    try:
-        _redirect(folder.supervisor_log)
-        lock = hold_lock(folder)
-        facts = f'{{"pid": {os.getpid()}, "started_at": "{journal.now()}"}}'
-        write_atomically(folder.supervisor, facts)
-        supervisor = Supervisor(root, folder, plan, secrets)
-        supervisor.announce()
-    except BaseException as error:
-        os.write(ready, repr(error).encode("utf-8", "replace"))
-        raise
-    os.write(ready, b"ready")
-    os.close(ready)
-    supervisor.run()
-    os.close(lock)
-
-
-def _redirect(log: str) -> None:
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(nothing, 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
-    sys.stdout = sys.stderr

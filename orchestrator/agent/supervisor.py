@@ -11,11 +11,21 @@ import fcntl
 import json
 import os
 import signal
-import sys
+import threading
 import traceback
 from typing import Any, Mapping, Sequence
 
-from orchestrator.agent import activation, bundle, caches, environment, journal, processes
+from orchestrator.agent import (
+    activation,
+    bundle,
+    caches,
+    checkout,
+    environment,
+    journal,
+    processes,
+    spare,
+)
+from orchestrator.agent.blobs import BlobStore
 from orchestrator.agent.collect import collect, start_mark
 from orchestrator.agent.evidence import stack_signal
 from orchestrator.agent.job import JobRun, Outcome, Surroundings
@@ -27,7 +37,8 @@ from orchestrator.agent.plan import Job, Plan
 SNAPSHOT_DEADLINE_S = 20.0
 GPU_STATE_DEADLINE_S = 5.0
 GPU_LIST_DEADLINE_S = 10.0
-MIN_SECRET_BYTES = 6
+# Of the shell that started the agent; a step starts from a clean state.
+_NOT_INHERITED = ("PWD", "OLDPWD", "SHLVL", "_")
 
 
 class Supervisor:
@@ -39,15 +50,31 @@ class Supervisor:
         self._plan = plan
         self._secrets = dict(secrets)
         self._masks = [value.encode("utf-8") for value in secrets.values()]
-        self._journal = Journal(folder.journal)
+        self._journal: Journal | None = None
+        self._waiting: list[tuple[str, dict[str, Any]]] = []
+        self._held: caches.Caches | None = None
+        self._cannot_start = ""
+        self._subreaper = False
         self._cancelled = False
         self._wake = _wake_on_signals(self._on_signal)
         self._env: dict[str, str] = {}
         self._states: dict[str, list[str]] = {}
         self._strangers: frozenset[int] = frozenset()
 
+    def prepare(self) -> None:
+        """Look at the host and make the caches, while the tree may still be on its way.
+
+        What is found, or fails, is told by the journal once the run has started.
+        """
+        self._subreaper = processes.become_subreaper()
+        try:
+            self._held = self._make_ready()
+        except _CannotStart as error:
+            self._cannot_start = str(error)
+
     def announce(self) -> None:
-        """The first journal line: from here on the run exists, whoever asks."""
+        """The first journal lines: from here on the run exists, whoever asks."""
+        self._journal = Journal(self._folder.journal)
         self._journal.write(
             journal.RUN_STARTED,
             run_id=self._plan.run_id,
@@ -55,45 +82,48 @@ class Supervisor:
             host=os.uname().nodename,
             tree=self._plan.tree,
             jobs=len(self._plan.jobs),
-            subreaper=processes.become_subreaper(),
+            subreaper=self._subreaper,
         )
+        for event, facts in self._waiting:
+            self._journal.write(event, **facts)
+        self._waiting.clear()
 
     def run(self) -> None:
         """Carry out the plan, then bundle whatever came of it."""
-        held = None
         try:
-            held = self._prepare()
-            self._run_jobs()
-            self._snapshot("after")
-        except _CannotStart as error:
-            self._journal.write(journal.NOTE, level="error", text=str(error))
+            if self._cannot_start:
+                self._tell(journal.NOTE, level="error", text=self._cannot_start)
+            else:
+                self._run_jobs()
         except Exception:  # noqa: BLE001 - a bug of ours must not lose what the jobs produced
             text = traceback.format_exc()
-            self._journal.write(journal.NOTE, level="error", text=f"`orch` is broken: {text}")
-        finally:
-            self._end_the_rest()
-            self._journal.sync()
-            if held is not None and held.hold is not None:
-                held.hold.close()
-        bundle.write(self._folder)
+            self._tell(journal.NOTE, level="error", text=f"`orch` is broken: {text}")
+        self._bundle()
+        if self._held is not None and self._held.hold is not None:
+            self._held.hold.close()
+
+    def provide_for_the_next_run(self) -> None:
+        """Write the tree out once more, when nobody waits for this run any longer."""
+        store = BlobStore(self._root.blobs, self._plan.object_format)
+        with open(self._folder.manifest, "rb") as file:
+            wanted = checkout.entries(file.read())
+        spare.make(self._root.spares, store, wanted)
 
     # -- before the first job
 
-    def _prepare(self) -> caches.Caches:
+    def _make_ready(self) -> caches.Caches:
         plan = self._plan
         try:
             held = caches.prepare(plan.caches, self._root, self._folder, plan.experiment)
         except (caches.CacheBusy, OSError) as error:
             raise _CannotStart(f"the caches cannot be made ready: {error}") from error
-        self._journal.write(journal.CACHES, **held.facts)
-        base = {k: v for k, v in os.environ.items() if k not in ("PWD", "OLDPWD", "SHLVL", "_")}
+        self._tell(journal.CACHES, **held.facts)
+        base = {k: v for k, v in os.environ.items() if k not in _NOT_INHERITED}
         try:
             env = activation.environment(plan.activation, base, self._folder.path)
         except activation.ActivationError as error:
             raise _CannotStart(str(error)) from error
-        self._journal.write(
-            journal.ACTIVATED, path=env.get("PATH", ""), venv=env.get("VIRTUAL_ENV", "")
-        )
+        self._tell(journal.ACTIVATED, path=env.get("PATH", ""), venv=env.get("VIRTUAL_ENV", ""))
         self._env = {**env, **held.variables, **plan.env}
         self._add_payload()
         self._snapshot("before")
@@ -120,24 +150,26 @@ class Supervisor:
             found = environment.snapshot(
                 phase,
                 os.path.join(self._folder.raw, phase),
-                tree=self._folder.tree,
-                python=["python3"] if not sys.executable else _step_python(clean),
+                tree=self._folder.path,
+                python=[env_python(clean)],
                 env=clean,
                 own_pids=[os.getpid()],
                 deadline_s=SNAPSHOT_DEADLINE_S,
             )
             write_atomically(self._folder.inside(name), json.dumps(found, indent=1))
-        except Exception as error:  # noqa: BLE001 - see above; the note carries the traceback
-            self._journal.write(
-                journal.NOTE,
-                level="error",
-                text=f"the environment snapshot `{phase}` failed: {error!r}",
-                traceback=traceback.format_exc(),
-            )
+        except Exception as error:  # noqa: BLE001 - the note carries the traceback
+            text = f"the environment snapshot `{phase}` failed: {error!r}"
+            trace = traceback.format_exc()
+            self._tell(journal.NOTE, level="error", text=text, traceback=trace)
             return
-        self._journal.write(
-            journal.ENVIRONMENT, phase=phase, file=name, duration_s=found["duration_s"]
-        )
+        self._tell(journal.ENVIRONMENT, phase=phase, file=name, duration_s=found["duration_s"])
+
+    def _tell(self, event: str, **facts: Any) -> None:
+        """Write to the journal, or keep for it while the run has not started."""
+        if self._journal is None:
+            self._waiting.append((event, facts))
+        else:
+            self._journal.write(event, **facts)
 
     # -- the jobs
 
@@ -177,7 +209,7 @@ class Supervisor:
                 job.timeout_s,
                 self._is_cancelled,
             ) as gpus:
-                self._journal.write(
+                self._tell(
                     journal.STEP_STARTED,
                     id=job.id,
                     step=job.step,
@@ -202,9 +234,9 @@ class Supervisor:
             job.collect, workdir, os.path.join(folder, "files"), since_ns, self._masks
         )
         for note in gathered.notes:
-            self._journal.write(journal.NOTE, level="warning", id=job.id, text=note)
+            self._tell(journal.NOTE, level="warning", id=job.id, text=note)
         if outcome.survivors:
-            self._journal.write(
+            self._tell(
                 journal.NOTE,
                 level="error",
                 id=job.id,
@@ -238,7 +270,7 @@ class Supervisor:
 
     def _end(self, job: Job, outcome: Outcome, **more: Any) -> None:
         self._states.setdefault(job.step, []).append(outcome.state)
-        self._journal.write(
+        self._tell(
             journal.STEP_ENDED,
             id=job.id,
             step=job.step,
@@ -260,6 +292,19 @@ class Supervisor:
             **more,
         )
 
+    def _bundle(self) -> None:
+        """Zip the steps while the host is looked at once more, then the journal."""
+        looking = threading.Thread(target=self._snapshot, args=("after",), daemon=True)
+        looking.start()
+
+        def last_word() -> None:
+            looking.join(timeout=SNAPSHOT_DEADLINE_S + 5)
+            self._end_the_rest()
+
+        bundle.write(self._folder, before_the_journal=last_word)
+        if self._journal is not None:
+            self._journal.sync()
+
     def _end_the_rest(self) -> None:
         """A state for every job that never came to its turn, then the last word."""
         ended = sum(len(states) for states in self._states.values())
@@ -270,7 +315,7 @@ class Supervisor:
         for states in self._states.values():
             for one in states:
                 counts[one] = counts.get(one, 0) + 1
-        self._journal.write(journal.RUN_ENDED, counts=counts, cancelled=self._cancelled)
+        self._tell(journal.RUN_ENDED, counts=counts, cancelled=self._cancelled)
 
     def _is_cancelled(self) -> bool:
         self._cancelled = self._cancelled or os.path.exists(self._folder.cancel)
@@ -316,8 +361,9 @@ def _gpu_state() -> str:
     return environment.gpu_state_text(GPU_STATE_DEADLINE_S)
 
 
-def _step_python(env: Mapping[str, str]) -> list[str]:
-    return [env["ORCH_PYTHON"]] if "ORCH_PYTHON" in env else ["python3"]
+def env_python(env: Mapping[str, str]) -> str:
+    """The interpreter that `python3` means in a step."""
+    return env.get("ORCH_PYTHON", "python3")
 
 
 def _count_lines(path: str) -> int:

@@ -1,17 +1,15 @@
-"""Commands that start a run or take part in one."""
+"""Commands that start a run or take part in one.
+
+Imports stand inside the functions: `orch run` loads what its end needs while the network is slow.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from orchestrator import resume
 from orchestrator.cli.places import artifacts, host_of_run
 from orchestrator.errors import EvidenceError, InputError
-from orchestrator.finish import closing, finish, reconcile, tell
-from orchestrator.link import visits
-from orchestrator.report.teller import choose
-from orchestrator.run import Options
-from orchestrator.run import run as run_experiment
+from orchestrator.report.teller import choose, closing
 from orchestrator.spec.quantity import parse_duration
 from orchestrator.store import rundir
 from orchestrator.store.rundir import RunDir
@@ -20,12 +18,18 @@ from orchestrator.store.rundir import RunDir
 def run(
     experiment: Path, host: str | None, plain: bool, json: bool, preflight: bool, patience: str
 ) -> int:
+    from orchestrator.run import Options
+    from orchestrator.run import run as run_experiment
+
     options = Options(experiment, host, preflight, json, _patience_s(patience))
     with closing(choose(plain=plain, json=json)) as teller:
         return run_experiment(options, teller)
 
 
 def attach(name: str, host: str | None, plain: bool, json: bool, patience: str) -> int:
+    from orchestrator import resume
+    from orchestrator.finish import finish, reconcile, tell
+
     folder = _folder(name, host)
     host_name, found = host_of_run(folder.read_record(), host)
     with closing(choose(plain=plain, json=json)) as teller:
@@ -38,6 +42,8 @@ def attach(name: str, host: str | None, plain: bool, json: bool, patience: str) 
 
 
 def fetch(name: str, host: str | None) -> int:
+    from orchestrator.link import visits
+
     folder = _folder(name, host)
     record = folder.read_record()
     if record.state == "home":
@@ -55,6 +61,8 @@ def fetch(name: str, host: str | None) -> int:
 
 
 def cancel(name: str, host: str | None) -> None:
+    from orchestrator.link import visits
+
     record = _folder(name, host).read_record()
     host_name, found = host_of_run(record, host)
     if visits.cancel(host_name, found, record.run_id):
@@ -69,6 +77,8 @@ def _folder(name: str, host: str | None) -> RunDir:
     Raises:
         InputError: no run of that name is here, and no host was named to look at.
     """
+    from orchestrator import resume
+
     try:
         return rundir.find(artifacts(), name)
     except InputError:

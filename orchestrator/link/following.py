@@ -189,7 +189,8 @@ class Following:
                     yield Tail(frame["id"], frame["line"])
                 elif frame["type"] == "bundle_end":
                     bundle.flush()
-                    self._drop()
+                    session.leave()
+                    self._session = None
                     yield Arrived(int(frame["size"]), str(frame["sha256"]))
 
     def _take(self, data: Data, journal: IO[bytes], bundle: IO[bytes]) -> Iterator[Update]:

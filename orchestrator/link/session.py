@@ -74,6 +74,11 @@ class Session:
         }
         self._write(opening + frames.message(hello))
 
+    def leave(self) -> None:
+        """Close without waiting: everything that matters has been said and heard."""
+        self._closed.set()
+        threading.Thread(target=self.close, name="link closer", daemon=True).start()
+
     def close(self) -> None:
         self._closed.set()
         self._pipe.close()

@@ -15,6 +15,7 @@ from typing import Any
 
 import fabric
 import paramiko
+from paramiko.common import cMSG_CHANNEL_REQUEST
 
 from orchestrator.errors import (
     AuthenticationFailed,
@@ -44,7 +45,21 @@ class SshPipe:
         self._channel = transport.open_session(
             window_size=WINDOW_BYTES, max_packet_size=PACKET_BYTES, timeout=deadline_s
         )
-        self._channel.exec_command(COMMAND)
+        self._start(COMMAND)
+
+    def _start(self, command: str) -> None:
+        """`exec` without waiting for its confirmation, which would cost a round trip.
+
+        What follows is in order behind the request. A server that refuses it closes the channel,
+        and then the agent's greeting does not come.
+        """
+        request = paramiko.Message()
+        request.add_byte(cMSG_CHANNEL_REQUEST)
+        request.add_int(self._channel.remote_chanid)
+        request.add_string("exec")
+        request.add_boolean(False)
+        request.add_string(command)
+        self._channel.transport._send_user_message(request)
 
     def read(self, count: int) -> bytes:
         try:

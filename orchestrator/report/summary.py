@@ -15,7 +15,6 @@ from rich.text import Text
 from orchestrator.agent import journal
 from orchestrator.report.words import (
     STATE_STYLES,
-    STATUS_STYLES,
     harmless,
     how_it_ended,
     show_value,
@@ -27,10 +26,18 @@ from orchestrator.store.history import History, JobView
 from orchestrator.store.record import RunRecord
 from orchestrator.verdict import reconcile
 from orchestrator.verdict.conditions import Conditions, Field
+from orchestrator.verdict.decision import exit_code
 from orchestrator.verdict.reconcile import Item
 
 # A pipe has no width; wrapping there would break the lines people grep for.
 _PLAIN_WIDTH = 200
+STATUS_STYLES: Mapping[str, str] = {
+    reconcile.HIT: "green",
+    reconcile.MISS: "bold red",
+    reconcile.MISSING: "bold yellow",
+    reconcile.NOT_COMPARABLE: "bold yellow",
+    reconcile.NEW: "cyan",
+}
 _MAX_HITS = 30
 _MAX_NEW = 12
 _MAX_BAD_JOBS = 12
@@ -199,23 +206,6 @@ def _drift(conditions: Conditions) -> Iterable[Text]:
 
 
 # ---- verdict
-
-
-def exit_code(history: History, items: Sequence[Item]) -> int:
-    """The exit code of `orch run`.
-
-    6 cancelled; 1 a step did not pass or a blocker missed; 3 a blocker was not measured or is not
-    comparable; 0 otherwise.
-    """
-    states = set(history.counts)
-    if journal.CANCELLED in states:
-        return 6
-    blockers = [item.status for item in items if item.severity == "blocker"]
-    if reconcile.MISS in blockers or states & {journal.FAILED, journal.TIMED_OUT}:
-        return 1
-    unmeasured = {reconcile.MISSING, reconcile.NOT_COMPARABLE} & set(blockers)
-    unfinished = states - {journal.PASSED}
-    return 3 if unmeasured or unfinished or not states else 0
 
 
 def _banner(summary: Summary) -> Text:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from orchestrator.store.history import History
@@ -56,3 +57,12 @@ def choose(*, plain: bool, json: bool) -> Teller:
     from orchestrator.report.live import LiveTeller
 
     return LiveTeller()
+
+
+@contextmanager
+def closing(teller: Teller) -> Iterator[Teller]:
+    """The live part ends before anything else is written, whatever happened."""
+    try:
+        yield teller
+    finally:
+        teller.close()

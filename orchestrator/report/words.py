@@ -9,7 +9,6 @@ from typing import Any
 from orchestrator.agent import journal
 from orchestrator.spec.quantity import show_duration
 from orchestrator.store.history import RUNNING, WAITING, JobView
-from orchestrator.verdict import reconcile
 
 STATE_STYLES: Mapping[str, str] = {
     journal.PASSED: "green",
@@ -21,14 +20,6 @@ STATE_STYLES: Mapping[str, str] = {
     journal.NOT_STARTED: "yellow",
     RUNNING: "bold cyan",
     WAITING: "dim",
-}
-
-STATUS_STYLES: Mapping[str, str] = {
-    reconcile.HIT: "green",
-    reconcile.MISS: "bold red",
-    reconcile.MISSING: "bold yellow",
-    reconcile.NOT_COMPARABLE: "bold yellow",
-    reconcile.NEW: "cyan",
 }
 
 # Escape sequences and control characters of a program's output must not reach the terminal again.
