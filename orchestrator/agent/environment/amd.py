@@ -7,9 +7,10 @@ from typing import Any, Dict, List, Mapping, Tuple
 from orchestrator.agent.environment import amd_smi, rocm_smi
 from orchestrator.agent.environment.field import Reading, Readings, error, first_known, unknown
 from orchestrator.agent.environment.findings import Findings, completed
-from orchestrator.agent.environment.probe import Answer, Command, Deadline, ask_all
+from orchestrator.agent.environment.probe import Answer, Command, Deadline
 from orchestrator.agent.environment.raw import output_of
 from orchestrator.agent.environment.surroundings import AMD_TOOL_PLACES, Surroundings
+from orchestrator.agent.environment.together import ask_all
 from orchestrator.agent.environment.tool_json import Block, parse_json
 from orchestrator.agent.environment.topology import KEYS as TOPOLOGY_KEYS
 from orchestrator.agent.environment.topology import Links, Matrix, matrix_readings

@@ -17,7 +17,7 @@ from orchestrator.agent.environment.field import (
     unknown,
 )
 from orchestrator.agent.environment.findings import Findings
-from orchestrator.agent.environment.probe import Deadline, Job, ProbeError, together
+from orchestrator.agent.environment.probe import Deadline
 from orchestrator.agent.environment.processes import foreign
 from orchestrator.agent.environment.raw import Output
 from orchestrator.agent.environment.surroundings import (
@@ -28,6 +28,7 @@ from orchestrator.agent.environment.surroundings import (
     jetson_traces,
     nvidia_traces,
 )
+from orchestrator.agent.environment.together import Job, ProbeError, together
 
 SOURCE = "driver, device nodes and tools"
 KEYS = tuple(key for key in DRIVER_KEYS if not key.startswith("kernel_log."))

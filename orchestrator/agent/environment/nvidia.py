@@ -15,9 +15,10 @@ from orchestrator.agent.environment.field import (
     unknown,
 )
 from orchestrator.agent.environment.findings import Findings, completed, matched
-from orchestrator.agent.environment.probe import Answer, Command, Deadline, ask_all
+from orchestrator.agent.environment.probe import Answer, Command, Deadline
 from orchestrator.agent.environment.raw import output_of
 from orchestrator.agent.environment.surroundings import Surroundings, Traces
+from orchestrator.agent.environment.together import ask_all
 
 # Without persistence mode the first question wakes every GPU: seconds each on a large host.
 _LIMIT_S = 25.0
