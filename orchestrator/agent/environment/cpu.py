@@ -10,7 +10,6 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 from orchestrator.agent.environment.field import (
     Reading,
     Readings,
-    first_known,
     known,
     unknown,
     whole,
@@ -129,7 +128,7 @@ def _cores(said: Mapping[str, str], reason: str) -> Reading:
     per_socket = _integer(said.get("Core(s) per socket"), reason)
     if sockets.known and per_socket.known:
         return known(sockets.value * per_socket.value, LSCPU)
-    return first_known(sockets, per_socket) if not sockets.known else per_socket
+    return per_socket if sockets.known else sockets
 
 
 def _threads(host: Surroundings) -> Reading:

@@ -150,7 +150,7 @@ def first_known(*readings: Reading) -> Reading:
     if not readings:
         raise ValueError("no reading to choose from")
     best = min(readings, key=lambda reading: _PREFERENCE.index(reading.state))
-    if best.known:
+    if best.known or len(set(readings)) == 1:
         return best
     reasons = dict.fromkeys(_reason(reading) for reading in readings if reading.detail)
     return Reading(best.state, None, best.source, "; ".join(reasons))

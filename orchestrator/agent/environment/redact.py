@@ -21,7 +21,8 @@ _TOKEN_SHAPE = re.compile(
     r"|sk-[\w-]{16,}|xox[abprs]-[\w-]{10,}|AKIA[A-Z0-9]{12,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
 )
 _URL_USER = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
-_ASSIGNMENT = re.compile(r"(?<![\w-])((?:--?)?[A-Za-z][\w.-]*)(\s*[=:]\s*|\s+)([^\s<>\"',;]+)")
+_ASSIGNMENT = re.compile(r"(?<![\w-])(-{0,2}[A-Za-z][\w.-]*)(\s*[=:]\s*)([^\s<>\"',;]+)")
+_OPTION = re.compile(r"(?<![\w-])(--?[A-Za-z][\w.-]*)(\s+)(?!-)([^\s<>\"',;]+)")
 
 
 def looks_secret(name: str) -> bool:
@@ -31,14 +32,12 @@ def looks_secret(name: str) -> bool:
 
 def redacted(text: str) -> str:
     """The text with the values of secret-looking names, tokens and passwords in URLs taken out."""
-    text = _ASSIGNMENT.sub(_withhold, text)
+    for pattern in (_ASSIGNMENT, _OPTION):
+        text = pattern.sub(_withhold, text)
     text = _URL_USER.sub(MARK, text)
     return _TOKEN_SHAPE.sub(MARK, text)
 
 
 def _withhold(match: re.Match[str]) -> str:
     name, between, _ = match.groups()
-    option_with_value = name.startswith("-") or "=" in between
-    if option_with_value and looks_secret(name):
-        return f"{name}{between}{MARK}"
-    return match.group(0)
+    return f"{name}{between}{MARK}" if looks_secret(name) else match.group(0)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.agent.environment.redact import MARK, looks_secret, redacted
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "HF_TOKEN",
+        "HUGGING_FACE_HUB_TOKEN",
+        "WANDB_API_KEY",
+        "AWS_SECRET_ACCESS_KEY",
+        "DB_PASSWORD",
+        "MYSQL_PWD",
+        "SLURM_JWT_TOKEN",
+        "GITHUB_PAT",
+        "NCCL_AUTH",
+        "CUDA_PRIVATE_KEY",
+        "TRITON_SECRET",
+        "SESSION_COOKIE",
+        "my-api-key",
+        "apikey",
+        "MYTOKEN",
+        "VLLM_API_KEY",
+    ],
+)
+def test_names_of_secrets_are_known(name: str) -> None:
+    assert looks_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "TOKENIZERS_PARALLELISM",
+        "CUDA_VISIBLE_DEVICES",
+        "CUDA_CACHE_PATH",
+        "NCCL_DEBUG",
+        "OMP_NUM_THREADS",
+        "TRITON_CACHE_AUTOTUNING",
+        "PYTORCH_CUDA_ALLOC_CONF",
+        "LD_LIBRARY_PATH",
+        "PYTHONHASHSEED",
+    ],
+)
+def test_harmless_names_are_not_taken_for_secrets(name: str) -> None:
+    assert not looks_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("serve --api-key=abc123 --port 8000", f"serve --api-key={MARK} --port 8000"),
+        ("serve --token abc123 model", f"serve --token {MARK} model"),
+        ("PASSWORD=hunter2 python", f"PASSWORD={MARK} python"),
+        ("https://user:hunter2@host/path", f"https://{MARK}@host/path"),
+        ("python hf_abcdefghijklmnopqrstuv", f"python {MARK}"),
+        ("<name>x --secret=s3cr3t</name>", f"<name>x --secret={MARK}</name>"),
+    ],
+)
+def test_secrets_in_a_text_are_taken_out(text: str, expected: str) -> None:
+    assert redacted(text) == expected
+
+
+def test_ordinary_output_is_left_as_it_is() -> None:
+    text = "GPU 0: NVIDIA H200 (UUID: GPU-11111111-2222)\n<pcie_gen>5</pcie_gen> key frames: 7"
+
+    assert redacted(text) == text
