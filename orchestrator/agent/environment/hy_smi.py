@@ -130,7 +130,9 @@ def card_readings(index: int, card: Mapping[str, str]) -> Readings:
         "clock_mem": _clock(card, "mclk"),
         "power_draw": _plausible(power, use, limit),
         "power_limit": limit,
-        "temperature": _plain(card, r"Temperature \(Sensor (junction|edge)\) \(C\)"),
+        "temperature": _plain(
+            card, r"Temperature \(Sensor junction\) \(C\)", r"Temperature \(Sensor edge\) \(C\)"
+        ),
         "temperature_memory": _plain(card, r"Temperature \(Sensor mem(ory)?\) \(C\)"),
         "utilization": use,
     }
