@@ -153,9 +153,10 @@ def _host_wide(gathered: Gathered, number: Reading) -> Readings:
         return dict.fromkeys(KEYS, not_applicable(SOURCE, "no GPU here"))
     with_gpus = [found for found in gathered.findings.values() if found.gpus]
     first = (with_gpus or list(gathered.findings.values()) or [Findings("")])[0]
-    gap = first.failure or Reading(number.state, None, SOURCE, number.detail)
     if first.gpus:
         gap = not_applicable(first.vendor, f"{first.vendor} has no such thing")
+    else:
+        gap = first.failure or number
     warnings = [line for found in gathered.findings.values() for line in found.warnings]
     told = {**first.driver, **first.topology}
     if with_gpus or warnings:

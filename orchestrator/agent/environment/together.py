@@ -31,7 +31,8 @@ class Job(Generic[T]):
 def together(jobs: Sequence[Job[T]], deadline: Deadline) -> Dict[str, Union[T, ProbeError]]:
     """Ask every question at once, each under its own limit inside the deadline.
 
-    A job that breaks or is late is a `ProbeError` in the result; its thread is left behind.
+    The answers come in the order of the questions. A job that breaks or is late is a `ProbeError`
+    among them; its thread is left behind.
     """
     answers: SimpleQueue[Tuple[str, Union[T, ProbeError]]] = SimpleQueue()
     budget_s = deadline.less_closing()
@@ -46,9 +47,10 @@ def together(jobs: Sequence[Job[T]], deadline: Deadline) -> Dict[str, Union[T, P
         except Empty:
             break
         result[name] = outcome
-    for name, limit_s in limits.items():
-        result.setdefault(name, ProbeError(f"did not answer within {limit_s:.3g} s"))
-    return result
+    late = {
+        name: ProbeError(f"did not answer within {limit:.3g} s") for name, limit in limits.items()
+    }
+    return {job.name: result.get(job.name, late[job.name]) for job in jobs}
 
 
 def _run(

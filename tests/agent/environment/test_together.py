@@ -14,6 +14,16 @@ def test_questions_are_asked_at_the_same_time() -> None:
     assert together(jobs, Deadline(8)) == {"a": True, "b": True, "c": True}
 
 
+def test_answers_come_in_the_order_of_the_questions() -> None:
+    first_done = threading.Event()
+    jobs = [
+        Job("slow", 5, lambda deadline: first_done.wait(5)),
+        Job("quick", 5, lambda deadline: first_done.set() is None),
+    ]
+
+    assert list(together(jobs, Deadline(8)).items()) == [("slow", True), ("quick", True)]
+
+
 def test_one_that_never_comes_back_is_told_and_the_others_are_kept() -> None:
     never = threading.Event()
     jobs = [
