@@ -145,7 +145,7 @@ GPU_KEYS: Mapping[str, Spec] = {
     "pci_bus_id": Spec(NONE, INFO, "where it is plugged in"),
     "architecture": Spec(NONE, IDENTITY, "Hopper, gfx942 ..."),
     "compute_capability": Spec(NONE, IDENTITY, "CUDA compute capability"),
-    "compute_units": Spec(NONE, IDENTITY, "SMs or CUs"),
+    "compute_units": Spec(NONE, IDENTITY, "CUs (AMD)"),
     "cores": Spec(NONE, IDENTITY, "CUDA cores"),
     "vbios": Spec(NONE, IDENTITY, "video BIOS"),
     "gsp_firmware": Spec(NONE, IDENTITY, "GSP firmware (NVIDIA)"),

@@ -126,7 +126,6 @@ SIMPLE: dict[str, Any] = {
     "nvmlDeviceGetPciInfo": SimpleNamespace(busId=b"00000000:00:06.0"),
     "nvmlDeviceGetCudaComputeCapability": (9, 0),
     "nvmlDeviceGetNumGpuCores": 16896,
-    "nvmlDeviceGetAttributes": SimpleNamespace(multiprocessorCount=132),
     "nvmlDeviceGetVbiosVersion": "96.00.A5.00.1A",
     "nvmlDeviceGetGspFirmwareVersion": b"580.159.04",
     "nvmlDeviceGetMemoryBusWidth": 6144,

@@ -30,7 +30,7 @@ def test_a_healthy_gpu_in_the_units_of_the_snapshot() -> None:
     assert values["uuid"] == "GPU-1"
     assert values["pci_bus_id"] == "00000000:00:06.0"
     assert values["compute_capability"] == "9.0"
-    assert values["compute_units"] == 132
+    assert values["cores"] == 16896
     assert values["memory_total"] == 140 * GIB
     assert values["memory_reserved"] == 616 * MIB
     assert (values["clock_sm"], values["clock_mem"], values["clock_sm_max"]) == (525, 3201, 1980)
@@ -109,6 +109,7 @@ def test_without_the_power_field_the_older_call_is_used() -> None:
 
     assert found["power_draw"].value == 118.72
     assert found["power_draw"].source == "NVML nvmlDeviceGetPowerUsage"
+    assert found["power_draw"].detail == "averaged by the driver"
 
 
 def test_mig_devices_are_listed_with_their_memory() -> None:
