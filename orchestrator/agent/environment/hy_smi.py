@@ -90,7 +90,7 @@ def parse_all(text: str) -> Dict[int, Dict[str, str]]:
         raise ValueError(f"no JSON in what it printed: {text.strip()[:200] or 'nothing'}")
     try:
         document = json.loads(_with_commas(text[start:]))
-    except ValueError as failure:
+    except (ValueError, RecursionError) as failure:
         raise ValueError(f"damaged JSON: {failure}") from failure
     cards = {
         int(match.group(1)): {str(key): str(value) for key, value in values.items() if key}

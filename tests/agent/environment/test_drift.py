@@ -58,6 +58,12 @@ def test_a_value_that_is_lost_is_drift_and_not_zero() -> None:
     assert change["delta"] is None
 
 
+def test_another_way_of_not_knowing_is_drift() -> None:
+    (change,) = drift(snapshot(a=gone("not_applicable")), snapshot(a=gone("error")))
+
+    assert (change["before"]["state"], change["after"]["state"]) == ("not_applicable", "error")
+
+
 def test_a_key_that_appears_or_disappears_is_drift() -> None:
     changes = drift(snapshot(a=value(1)), snapshot(b=value(2, "identity")))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -10,7 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.agent.environment import amd_smi, hy_smi, jetson, rocm_smi, smi_xml
+from orchestrator.agent.environment import (
+    amd_smi,
+    cpu,
+    hy_smi,
+    jetson,
+    kernel_log,
+    nvidia_smi,
+    rocm_smi,
+    smi_xml,
+    topology,
+)
 from orchestrator.agent.environment.field import Readings
 from orchestrator.agent.environment.nvml_device import gpu_readings
 from orchestrator.agent.environment.nvml_library import Library
@@ -181,6 +193,50 @@ def test_jetson_lines_without_a_sensor_have_no_value_for_it() -> None:
 
         known = {key for key, reading in found.items() if reading.known}
         assert known == {"index", "memory_total", "memory_used"}
+
+
+READERS: dict[str, Any] = {
+    "xml": smi_xml.parse_document,
+    "json": parse_json,
+    "topology": topology.parse,
+    "hy-smi table": hy_smi.parse_table,
+    "hy-smi json": hy_smi.parse_all,
+    "tegrastats": jetson.parse_line,
+    "kernel log": lambda text: kernel_log.parse_events(text.splitlines()),
+    "numa": rocm_smi.parse_numa_text,
+    "warnings": nvidia_smi.warning_lines,
+    "lscpu": cpu.parse_lscpu,
+}
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "\n",
+        " ",
+        "\n ",
+        "-",
+        "{",
+        "[",
+        '{"a":',
+        '"',
+        "GPU0\t",
+        "NVRM: Xid (",
+        "[1.0] ",
+        "<a>",
+        "\x00",
+    ],
+)
+@pytest.mark.parametrize("reader", READERS)
+def test_a_flood_is_refused_or_read_at_once(reader: str, unit: str) -> None:
+    """A regular expression that backtracks holds up every thread, whatever their deadlines."""
+    flood = unit * (300_000 // len(unit))
+    started = time.monotonic()
+
+    with contextlib.suppress(ValueError):
+        READERS[reader](flood)
+
+    assert time.monotonic() - started < 3
 
 
 NVML_NOTHING = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)

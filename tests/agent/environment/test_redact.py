@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from orchestrator.agent.environment.redact import MARK, looks_secret, redacted
@@ -67,3 +69,48 @@ def test_ordinary_output_is_left_as_it_is() -> None:
     text = "GPU 0: NVIDIA H200 (UUID: GPU-11111111-2222)\n<pcie_gen>5</pcie_gen> key frames: 7"
 
     assert redacted(text) == text
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a.",
+        "-a ",
+        "a",
+        "key=x ",
+        "N/A\n",
+        "://a:",
+        "eyJ-",
+        "sk-",
+        " ",
+        "--a   ",
+        "a: ",
+        "\x00=",
+        "_key",
+    ],
+)
+def test_no_output_however_strange_takes_long(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    started = time.monotonic()
+
+    redacted(text)
+
+    assert time.monotonic() - started < 2
+
+
+def test_captured_outputs_are_stored_as_they_are() -> None:
+    from .conftest import FIXTURES, NO_FIXTURES
+
+    if FIXTURES is None:
+        pytest.skip(NO_FIXTURES)
+    tools = ("nvidia-smi", "nvidia-h200", "amd", "hygon", "jetson", "kernel-log")
+    files = [path for tool in tools for path in (FIXTURES / tool).rglob("*") if path.is_file()]
+
+    changed = [
+        str(path)
+        for path in files
+        if (text := path.read_text("utf-8", "replace")) != redacted(text)
+    ]
+
+    assert len(files) > 90
+    assert changed == []

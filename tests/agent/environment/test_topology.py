@@ -106,6 +106,14 @@ def test_a_row_cut_short_is_refused() -> None:
         topology.parse(text)
 
 
+@pytest.mark.parametrize("word", ["GNS", "OK", "N/A", "", "NV", "Unknown Error"])
+def test_a_word_that_is_no_link_is_refused(word: str) -> None:
+    text = f"\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \t{word}\t0-3\nGPU1\t{word}\t X \t0-3\n"
+
+    with pytest.raises(ValueError, match=f"row GPU0: `{word}` is no link"):
+        topology.parse(text)
+
+
 def test_each_key_tells_why_there_is_no_matrix() -> None:
     refused = topology.readings(answer("", "ended with exit status 255: ERROR: Option -m", 255))
 
