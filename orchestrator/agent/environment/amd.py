@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 from orchestrator.agent.environment import amd_smi, rocm_smi
 from orchestrator.agent.environment.field import Reading, Readings, error, first_known, unknown
 from orchestrator.agent.environment.findings import Findings, completed
+from orchestrator.agent.environment.host import file_reading
 from orchestrator.agent.environment.probe import Answer, Command, Deadline
 from orchestrator.agent.environment.raw import output_of
 from orchestrator.agent.environment.surroundings import AMD_TOOL_PLACES, Surroundings
@@ -40,6 +41,7 @@ def look(host: Surroundings, deadline: Deadline, *, glance: bool = False) -> Fin
     findings.gpus = [completed(gpu, "amd", gap) for gpu in findings.gpus]
     findings.topology = {key: findings.topology.get(key, gap) for key in TOPOLOGY_KEYS}
     findings.driver.setdefault("driver.version", gap)
+    findings.driver["driver.kernel_module"] = file_reading(host, "/sys/module/amdgpu/version")
     return findings
 
 

@@ -11,6 +11,7 @@ from .test_amd_smi import METRIC
 
 
 def test_a_host_with_amd_smi_is_read_from_all_its_commands(fake_host: FakeHost) -> None:
+    fake_host.file("/sys/module/amdgpu/version", "6.16.6\n")
     fake_host.printing(
         "amd-smi",
         {
@@ -36,6 +37,7 @@ def test_a_host_with_amd_smi_is_read_from_all_its_commands(fake_host: FakeHost) 
         f"amd-smi-{name}.json"
         for name in ("static", "metric", "list", "process", "topology", "version")
     }
+    assert findings.driver["driver.kernel_module"].value == "6.16.6"
     assert findings.failure is None
 
 

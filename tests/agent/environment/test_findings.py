@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from orchestrator.agent.environment.catalogue import GPU_KEYS
 from orchestrator.agent.environment.field import Readings, known, unknown
-from orchestrator.agent.environment.findings import completed, matched
+from orchestrator.agent.environment.findings import _MEANINGLESS, completed, matched
 
 
 def gpu(index: int, **values: object) -> Readings:
@@ -49,6 +51,20 @@ def test_a_lost_gpu_is_not_given_the_data_of_its_neighbour() -> None:
 
     assert "name" not in joined[0]
     assert len(joined) == 3
+
+
+def test_a_key_of_another_vendor_is_not_applicable_and_not_unknown() -> None:
+    gap = unknown("smi", "not told")
+
+    assert completed(gpu(0), "nvidia", gap)["partition"].state == "not_applicable"
+    assert completed(gpu(0), "nvidia", gap)["mig_mode"].state == "unknown"
+    assert completed(gpu(0), "amd", gap)["mig_mode"].state == "not_applicable"
+    assert completed(gpu(0), "amd", gap)["partition"].state == "unknown"
+
+
+@pytest.mark.parametrize("vendor", ["nvidia", "amd", "hygon", "jetson"])
+def test_no_key_is_lost_to_a_misspelling(vendor: str) -> None:
+    assert _MEANINGLESS[vendor] <= set(GPU_KEYS)
 
 
 def test_a_completed_gpu_has_every_key() -> None:
