@@ -7,7 +7,7 @@ same tables, and a test keeps the two alike.
 from __future__ import annotations
 
 import re
-from typing import Mapping, Optional, Tuple
+from typing import Mapping
 
 from orchestrator.agent.environment.field import CONDITION, IDENTITY, INFO, Spec
 
@@ -244,9 +244,3 @@ def _variable_spec(name: str) -> Spec:
 
 def gpu_key(index: int, name: str) -> str:
     return f"gpu.{index}.{name}"
-
-
-def gpu_index(key: str) -> Optional[Tuple[int, str]]:
-    """(index, name) of a `gpu.<i>.<name>` key, None for any other."""
-    match = _GPU_KEY.fullmatch(key)
-    return (int(key.split(".")[1]), match.group(1)) if match else None

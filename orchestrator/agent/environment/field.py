@@ -97,10 +97,13 @@ def missing(text: str, source: str) -> Optional[Reading]:
     return None
 
 
+NOT_MENTIONED = "the tool does not mention it"
+
+
 def words(text: Optional[str], source: str) -> Reading:
     """Read a piece of text; None means the tool did not mention it."""
     if text is None:
-        return unknown(source, "the tool does not mention it")
+        return unknown(source, NOT_MENTIONED)
     return missing(text, source) or known(" ".join(text.split()), source)
 
 
@@ -119,7 +122,7 @@ def number(text: Optional[str], source: str, scales: Mapping[str, float]) -> Rea
     guessed is worse than none.
     """
     if text is None:
-        return unknown(source, "the tool does not mention it")
+        return unknown(source, NOT_MENTIONED)
     gone = missing(text, source)
     if gone is not None:
         return gone

@@ -7,6 +7,9 @@ from typing import List, Mapping, Optional, Sequence
 
 from orchestrator.agent.environment.catalogue import GPU_KEYS
 from orchestrator.agent.environment.field import (
+    ERROR,
+    NOT_MENTIONED,
+    UNKNOWN,
     Reading,
     Readings,
     known,
@@ -65,10 +68,17 @@ _MEANINGLESS = {
 
 def completed(gpu: Readings, vendor: str, gap: Reading) -> Readings:
     """The same GPU with every key of the catalogue; a key that nobody told gets `gap`."""
-    told = {**gpu, "vendor": known(vendor, "driver, device nodes and tools")}
+    told = {key: _explained(reading, gap) for key, reading in gpu.items()}
+    told["vendor"] = known(vendor, "driver, device nodes and tools")
     absent = not_applicable(vendor, f"means nothing for a device of {vendor}")
     meaningless = _MEANINGLESS[vendor]
     return {key: told.get(key, absent if key in meaningless else gap) for key in GPU_KEYS}
+
+
+def _explained(reading: Reading, gap: Reading) -> Reading:
+    """Where one source is silent and another failed, the failure is why there is no value."""
+    silent = reading.state == UNKNOWN and NOT_MENTIONED in reading.detail
+    return gap if silent and gap.state == ERROR else reading
 
 
 def matched(first: Sequence[Readings], others: Sequence[Readings]) -> List[Readings]:

@@ -59,8 +59,9 @@ def traces_of(host: Surroundings) -> Dict[str, Traces]:
     # Hygon's devices appear under AMD's device nodes, Jetson's GPU under NVIDIA's tool.
     if "hygon" in traces:
         traces.pop("amd", None)
-    if "jetson" in traces and not traces.get("nvidia", traces["jetson"]).driver.startswith("/proc"):
-        traces.pop("nvidia", None)
+    nvidia = traces.get("nvidia")
+    if "jetson" in traces and nvidia is not None and not nvidia.driver.startswith("/proc"):
+        del traces["nvidia"]
     return traces
 
 

@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional
 from xml.etree import ElementTree as ET
 
 from orchestrator.agent.environment.field import (
+    NOT_MENTIONED,
     Reading,
     Readings,
     converted,
@@ -191,7 +192,7 @@ def _active_reasons(gpu: ET.Element) -> Reading:
     """The names of the active reasons. One that stands there without a value makes all unknown."""
     block = _first_of(gpu, "clocks_event_reasons", "clocks_throttle_reasons")
     if block is None:
-        return unknown(SOURCE, "the tool does not mention it")
+        return unknown(SOURCE, NOT_MENTIONED)
     if len(block) == 0:
         return missing(block.text or "", SOURCE) or unknown(SOURCE, "the tool leaves it empty")
     active: List[str] = []
@@ -286,7 +287,7 @@ def _mig_devices(gpu: ET.Element, mode: Reading) -> Reading:
 def _processes(gpu: ET.Element) -> Reading:
     block = gpu.find("processes")
     if block is None:
-        return unknown(SOURCE, "the tool does not mention it")
+        return unknown(SOURCE, NOT_MENTIONED)
     marker = None if len(block) else missing(block.text or "", SOURCE)
     if marker is not None and (block.text or "").strip():
         return marker

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -71,12 +70,6 @@ class FakeHost:
         path.chmod(0o755)
         return path
 
-    def python_tool(self, name: str, program: str) -> Path:
-        path = self.bin / name
-        path.write_text(f"#!{sys.executable}\n{program}\n", "utf-8")
-        path.chmod(0o755)
-        return path
-
     def printing(self, name: str, outputs: dict[str, str], status: int = 0) -> Path:
         """A tool that prints `outputs[arguments]`, and complains about any other arguments."""
         folder = self.bin / f".{name}"
@@ -102,6 +95,3 @@ def nothing_left_behind() -> Iterator[None]:
     yield
 
     assert collect_abandoned() == 0
-
-
-Script = Callable[[str, str], Path]

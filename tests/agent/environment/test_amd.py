@@ -54,8 +54,9 @@ def test_a_cut_answer_is_the_reason_for_what_is_missing(fake_host: FakeHost) -> 
 
     (gpu,) = findings.gpus
     assert gpu["name"].value == "AMD Instinct MI210"
-    assert gpu["utilization"].state != "value"
-    assert gpu["memory_used"].state != "value"
+    for key in ("utilization", "memory_used", "clock_sm"):
+        assert gpu[key].state == "error"
+        assert "amd-smi metric: damaged JSON" in gpu[key].detail
     assert any(output.file == "amd-smi-metric.json" for output in findings.outputs)
 
 
@@ -68,6 +69,7 @@ def test_an_older_host_is_read_with_one_flag_a_call(fake_host: FakeHost) -> None
             "--showmeminfo vram --json": '{"card0": {"VRAM Total Memory (B)": "34342961152"}}',
             "--showdriverversion --json": '{"system": {"Driver version": "5.9.17"}}',
             "--showuse --json": fixture_text("amd/rocm-smi-no-json.txt"),
+            "--showtoponuma --json": "GPU[0]\t\t: (Topology) Numa Node: 1\n",
         },
     )
 
@@ -76,7 +78,9 @@ def test_an_older_host_is_read_with_one_flag_a_call(fake_host: FakeHost) -> None
     (gpu,) = findings.gpus
     assert (gpu["name"].value, gpu["temperature"].value) == ("Instinct MI50", 38)
     assert gpu["memory_total"].value == 34342961152
-    assert gpu["utilization"].state != "value"
+    assert gpu["numa_node"].value == 1
+    assert gpu["utilization"].state == "error"
+    assert "rocm-smi --showuse: no JSON" in gpu["utilization"].detail
     assert findings.driver["driver.version"].value == "5.9.17"
     assert findings.topology["topology.class"].value == "single"
 

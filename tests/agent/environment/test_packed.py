@@ -18,7 +18,7 @@ from .test_nvidia_nvml import FAKE_MODULE
 PROGRAM = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
-from orchestrator.agent.environment import drift, gpu_state_text, nvidia_nvml, snapshot, visible_gpus
+from orchestrator.agent.environment import drift, gpu_state_text, nvidia_nvml, snapshot
 from orchestrator.agent.environment.nvidia_nvml import command, parse
 from orchestrator.agent.environment.probe import Deadline, ask
 
