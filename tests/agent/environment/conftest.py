@@ -11,6 +11,9 @@ import pytest
 from orchestrator.agent.environment.probe import Answer, collect_abandoned
 from orchestrator.agent.environment.surroundings import Surroundings
 
+# What a busy machine may add to a time limit; the fakes that hang would hang for a minute.
+SLACK_S = 4.0
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

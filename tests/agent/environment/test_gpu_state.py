@@ -8,7 +8,7 @@ import pytest
 from orchestrator.agent.environment import ProbeError, gpu_state, gpu_state_text, visible_gpus
 from orchestrator.agent.environment.surroundings import Surroundings
 
-from .conftest import FakeHost, fixture_text
+from .conftest import SLACK_S, FakeHost, fixture_text
 
 pytestmark = pytest.mark.skipif(
     platform.system() != "Linux", reason="the number of GPUs is only established on Linux"
@@ -68,7 +68,7 @@ def test_a_hanging_tool_is_an_error_in_time(here: FakeHost) -> None:
     with pytest.raises(ProbeError, match="did not answer within"):
         visible_gpus(1)
 
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 1 + SLACK_S
 
 
 def test_the_text_for_a_log_tells_use_memory_and_processes(here: FakeHost) -> None:
@@ -103,5 +103,5 @@ def test_this_host_answers_in_time() -> None:
 
     text = gpu_state_text(5)
 
-    assert time.monotonic() - started < 6
+    assert time.monotonic() - started < 5 + SLACK_S
     assert (text == "") == (not gpu_state.gpus.traces_of(Surroundings.here()))

@@ -18,10 +18,7 @@ from orchestrator.agent.environment.probe import (
     find_tool,
 )
 
-from .conftest import FakeHost
-
-# What a command that ignores TERM may cost above its own limit: grace, KILL and a busy machine.
-KILLING_S = 1.0
+from .conftest import SLACK_S, FakeHost
 
 
 def shell(script: str, **more: object) -> Command:
@@ -58,7 +55,7 @@ def test_a_command_that_ignores_term_is_killed_at_its_deadline_and_keeps_its_out
 
     answer = ask(Command((str(stuck),)), Deadline(0.3))
 
-    assert time.monotonic() - started < 0.3 + KILLING_S
+    assert time.monotonic() - started < 0.3 + SLACK_S
     assert answer.problem == "did not answer within 0.3 s"
     assert (answer.exit, answer.output) == (None, b"half\n")
 
@@ -94,7 +91,7 @@ def test_a_process_that_cannot_be_killed_is_left_behind_and_collected_later(
 
     answer = ask(shell("exec sleep 60"), Deadline(0.2))
 
-    assert time.monotonic() - started < 0.2 + KILLING_S
+    assert time.monotonic() - started < 0.2 + SLACK_S
     assert f"process {sent[0]} hangs in the kernel and cannot be killed" in answer.problem
     assert collect_abandoned() == 1
     real_killpg(sent[0], signal.SIGKILL)
@@ -117,7 +114,7 @@ def test_a_grandchild_that_holds_the_pipe_does_not_hold_up_the_answer() -> None:
 
     answer = ask(shell("sleep 60 & echo done"), Deadline(5))
 
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < SLACK_S
     assert (answer.output, answer.problem) == (b"done\n", "")
 
 

@@ -17,7 +17,7 @@ from orchestrator.agent.environment import snapshot as snapshot_function
 from orchestrator.agent.environment.catalogue import FIXED_KEYS, GPU_KEYS, spec_of
 from orchestrator.agent.environment.snapshot import _PREFIXES, take
 
-from .conftest import FakeHost, fixture_text
+from .conftest import SLACK_S, FakeHost, fixture_text
 
 STATES = {"value", "not_applicable", "unknown", "error"}
 GPU_HERE = any(Path(path).exists() for path in ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg"))
@@ -140,7 +140,9 @@ def test_a_machine_without_a_gpu_is_read_within_its_budget(tmp_path: Path) -> No
 
 
 def test_two_snapshots_of_one_quiet_host_have_the_same_identity(tmp_path: Path) -> None:
-    first, second = here(tmp_path / "a"), here(tmp_path / "b")
+    # Without site packages: somebody may install one into this environment at the same time.
+    python = [sys.executable, "-I", "-S"]
+    first, second = (here(tmp_path / name, python=python) for name in ("a", "b"))
 
     assert [c for c in drift(first, second) if c["severity"] == "identity"] == []
 
@@ -174,7 +176,7 @@ def test_a_hanging_interpreter_does_not_hold_up_the_snapshot(
 
     taken = here(tmp_path / "raw", python=[str(stuck)], deadline_s=1)
 
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 1 + SLACK_S
     assert "did not answer within" in taken["fields"]["python.version"]["detail"]
     assert taken["fields"]["memory.total"]["state"] == "value"
 
@@ -241,7 +243,7 @@ def test_a_hung_driver_costs_the_deadline_and_nothing_else(
 
     taken = on(fake_host, tmp_path / "raw", deadline_s=1.5)
 
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 1.5 + SLACK_S
     assert taken["fields"]["gpu.count"]["state"] == "error"
     assert "did not answer within" in taken["fields"]["gpu.count"]["detail"]
     assert taken["fields"]["memory.total"]["value"] == 1024000

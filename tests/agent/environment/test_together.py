@@ -6,6 +6,8 @@ import time
 from orchestrator.agent.environment.probe import Command, Deadline
 from orchestrator.agent.environment.together import Job, ProbeError, ask_all, together
 
+from .conftest import SLACK_S
+
 
 def test_questions_are_asked_at_the_same_time() -> None:
     meeting = threading.Barrier(3, timeout=5)
@@ -35,7 +37,7 @@ def test_one_that_never_comes_back_is_told_and_the_others_are_kept() -> None:
     result = together(jobs, Deadline(0.6))
     never.set()
 
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 0.6 + SLACK_S
     assert result["quick"] is True
     assert str(result["stuck"]) == "did not answer within 0.2 s"
 
