@@ -83,6 +83,9 @@ class SshPipe:
             self._channel.close()
             self._connection.close()
 
+    def is_alive(self) -> bool:
+        return bool(self._channel.transport.is_active()) and not self._channel.closed
+
     def last_words(self) -> str:
         if not self._channel.recv_stderr_ready():
             return ""
