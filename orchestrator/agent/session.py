@@ -6,17 +6,21 @@ import fcntl
 import os
 import shutil
 import struct
+import zlib
 from typing import Any, Iterator, Mapping
 
 from orchestrator.agent import checkout, journal, spare
-from orchestrator.agent.blobs import BlobStore, IncomingPack
+from orchestrator.agent.blobs import BlobError, BlobStore, IncomingPack
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.follow import Follower
 from orchestrator.agent.launch import Launch, Refusal
 from orchestrator.agent.layout import Root, RunFolder, write_atomically
 from orchestrator.agent.plan import Plan
 
-_SIZE = struct.Struct("!Q")
+# Place in the list of missing blobs, encoding, bytes on the wire, bytes of content.
+_PARCEL = struct.Struct("!IBQQ")
+_RAW, _LOOSE = 0, 1
+_INFLATED_BYTES = 1 << 20
 
 
 def run(link: Conversation, hello: Mapping[str, Any]) -> None:
@@ -132,16 +136,41 @@ def bitmap(wanted: list[str], missing: list[str]) -> str:
 def _receive_blobs(
     pieces: Iterator[bytes], pack: IncomingPack, missing: list[str]
 ) -> Iterator[str]:
-    """Blobs one behind the other: eight bytes of size, then the content, in the order asked for.
+    """Blobs one behind the other, each behind its place in `missing`, its encoding and sizes.
 
     Yields the hash of each blob once it is verified and in the store.
     """
     buffer = _Buffer(pieces)
-    for blob in missing:
-        (size,) = _SIZE.unpack(buffer.take(_SIZE.size))
-        pack.add(blob, size, buffer.portions(size))
+    waited_for = set(range(len(missing)))
+    while waited_for:
+        index, encoding, wire_bytes, size = _PARCEL.unpack(buffer.take(_PARCEL.size))
+        if index not in waited_for or encoding not in (_RAW, _LOOSE):
+            raise Refusal("not_asked_for", f"blob {index} in encoding {encoding} was not asked for")
+        waited_for.remove(index)
+        portions = buffer.portions(wire_bytes)
+        blob = missing[index]
+        pack.add(blob, size, portions if encoding == _RAW else _loose_content(portions, size))
         yield blob
     buffer.end()
+
+
+def _loose_content(portions: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """The content of a loose object of git: deflated, behind `blob <size>` and a zero byte."""
+    inflater = zlib.decompressobj()
+    header = b"blob %d\0" % size
+    left = len(header) + size
+    for portion in portions:
+        while portion:
+            inflated = inflater.decompress(portion, _INFLATED_BYTES)
+            portion = inflater.unconsumed_tail
+            left -= len(inflated)
+            if left < 0:
+                raise BlobError("an object inflates to more than its size")
+            skipped = min(len(header), len(inflated))
+            if inflated[:skipped] != header[:skipped]:
+                raise BlobError("what was sent is no loose object of git")
+            header = header[skipped:]
+            yield inflated[skipped:]
 
 
 class _Buffer:

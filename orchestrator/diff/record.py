@@ -33,7 +33,7 @@ SETTLED: frozenset[Status] = frozenset({"equal", "equal_after_masks", "within"})
 
 @dataclass(frozen=True)
 class Location:
-    """One place where two artifacts differ: a line, a JSON path, a tensor index, a kernel, a pixel."""
+    """One place where two artifacts differ: a line, a JSON path, an index, a kernel, a pixel."""
 
     where: str
     a: str = ""
@@ -45,9 +45,9 @@ class Location:
 class Record:
     """What a comparison found.
 
-    `metrics` are named numbers of the type (max_abs, changed_lines, ...); a metric that could not be
-    computed is absent, never 0. `masks` counts what each mask hid, so that `equal_after_masks` is
-    never mistaken for `equal`. `locations` are the first few, `more` how many there are beyond them.
+    `metrics` are named numbers of the type (max_abs, changed_lines, ...); a metric that could not
+    be computed is absent, never 0. `masks` counts what each mask hid, so that `equal_after_masks`
+    is never mistaken for `equal`. `locations` are the first few, `more` how many more there are.
     """
 
     path: str

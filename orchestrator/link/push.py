@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from orchestrator.errors import Unreachable
 from orchestrator.link import outflow
 from orchestrator.link.session import LinkLost, Session
-from orchestrator.source import size, tree
+from orchestrator.source import size, tree, wire
 from orchestrator.source.snapshot import Snapshot
 
 NEED_DEADLINE_S = 120.0
@@ -22,7 +22,7 @@ LENT_DEADLINE_S = 5.0
 # Verifying and writing a large tree on a slow disk; the agent is silent meanwhile.
 START_DEADLINE_S = 900.0
 
-_SIZE = struct.Struct("!Q")
+_PARCEL = struct.Struct("!IBQQ")
 
 Progress = Callable[[int, int], None]
 
@@ -97,17 +97,18 @@ def _send_blobs(
     sizes: Mapping[str, int],
     progress: Progress,
 ) -> None:
-    """Each blob as eight bytes of size and its content, one behind the other."""
+    """Each blob behind a header (`agent.session` reads it): index, encoding, both sizes."""
     total = sum(sizes.values())
 
     def chunks() -> Iterator[bytes]:
         sent = 0
-        for _, length, pieces in tree.read_blobs(snapshot.repository.git, blobs):
-            yield _SIZE.pack(length)
-            for piece in pieces:
-                yield piece
-                sent += len(piece)
-                progress(sent, total)
+        for parcel, pieces in wire.parcels(snapshot.repository.git, blobs):
+            yield _PARCEL.pack(
+                parcel.index, parcel.encoding, parcel.wire_bytes, parcel.content_bytes
+            )
+            yield from pieces
+            sent += parcel.content_bytes
+            progress(sent, total)
 
     outflow.send(session, "blobs", chunks())
 

@@ -50,7 +50,7 @@ class CompareRule(Model):
     nan: NanPolicy = "equal"
     """Whether NaN at the same place on both sides is a difference."""
     keys: tuple[str, ...] = ()
-    """CSV: the columns that identify a row. JSON and YAML: the keys that identify a list's items."""
+    """CSV: the columns that identify a row; JSON and YAML: the keys that identify an item."""
     columns: dict[str, float] = Field(default_factory=dict)
     """CSV: relative tolerance of single columns."""
     masks: tuple[str, ...] = ()
