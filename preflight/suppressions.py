@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 
 from preflight.source import Source
@@ -30,6 +30,8 @@ class Suppression:
     """One suppression comment. `first` and `last` are the lines it covers (both included).
 
     `rules` holds the words as written. `problem` is what is wrong with the grammar, or "".
+    `[cut_start, cut_end)` are the bytes to delete to remove it, `[list_start, list_end)` those between
+    its brackets.
     """
 
     line: int
@@ -43,7 +45,11 @@ class Suppression:
     last: int
     own_line: bool
     problem: str = ""
-    whole_file: bool = field(default=False)
+    whole_file: bool = False
+    cut_start: int = 0
+    cut_end: int = 0
+    list_start: int = 0
+    list_end: int = 0
 
     def covers(self, line: int) -> bool:
         return self.whole_file or self.first <= line <= self.last
@@ -101,7 +107,23 @@ def _parse(
         own_line=comment.own_line,
         problem=problem,
         whole_file=whole_file and not problem,
+        **_edit_places(source, comment, last_line, end),
     )
+
+
+def _edit_places(source: Source, comment: Comment, last_line: int, end: int) -> dict[str, int]:
+    """Where to cut: whole lines for an own-line comment, else the comment and the blanks before it."""
+    starts = source.line_starts
+    if comment.own_line:
+        cut_start = starts[comment.line - 1]
+        cut_end = starts[last_line] if last_line < len(starts) else len(source.data)
+    else:
+        code = source.data[starts[comment.line - 1] : comment.offset].rstrip()
+        cut_start, cut_end = starts[comment.line - 1] + len(code), end
+    opening = source.data.find(b"[", comment.offset, end)
+    closing = source.data.find(b"]", comment.offset, end)
+    places = {"cut_start": cut_start, "cut_end": cut_end}
+    return places | {"list_start": opening + 1, "list_end": max(closing, opening + 1)}
 
 
 def _joined(comment: Comment, by_line: dict[int, Comment]) -> tuple[str, int]:
