@@ -1,0 +1,1 @@
+"""The GPU code under test: kernels, their references, checks and measuring programs."""

@@ -17,13 +17,54 @@ ALLOWED: dict[str, set[str]] = {
     "spec": {"agent", "errors"},
     "source": {"agent", "errors"},
     "store": {"agent.frames", "agent.journal", "agent.manifest", "errors"},
-    "link": {"agent.frames", "agent.journal", "agent.manifest", "errors", "spec", "source", "store"},
+    "link": {
+        "agent.frames",
+        "agent.journal",
+        "agent.manifest",
+        "errors",
+        "spec",
+        "source",
+        "store",
+    },
     "verdict": {"errors", "spec", "source", "store", "agent"},
     "preflight": {"spec", "errors"},
     "diff": {"link", "verdict", "preflight", "spec", "source", "store", "agent", "errors"},
-    "report": {"diff", "link", "verdict", "preflight", "spec", "source", "store", "agent", "errors"},
-    "run": {"report", "diff", "link", "verdict", "preflight", "spec", "source", "store", "agent", "errors"},
-    "cli": {"run", "report", "diff", "link", "verdict", "preflight", "spec", "source", "store", "agent", "errors"},
+    "report": {
+        "diff",
+        "link",
+        "verdict",
+        "preflight",
+        "spec",
+        "source",
+        "store",
+        "agent",
+        "errors",
+    },
+    "run": {
+        "report",
+        "diff",
+        "link",
+        "verdict",
+        "preflight",
+        "spec",
+        "source",
+        "store",
+        "agent",
+        "errors",
+    },
+    "cli": {
+        "run",
+        "report",
+        "diff",
+        "link",
+        "verdict",
+        "preflight",
+        "spec",
+        "source",
+        "store",
+        "agent",
+        "errors",
+    },
 }
 # `preflight` reaches the controller only through `orchestrator.spec`; `guard` reaches nothing.
 STANDALONE = {"preflight/guard.py"}
@@ -60,7 +101,9 @@ def violations(path: Path, home: str) -> Iterator[str]:
         room = room_of(dotted)
         if room is None or room in allowed:
             continue
-        if any(dotted.removeprefix("orchestrator.").startswith(name) for name in allowed if "." in name):
+        if any(
+            dotted.removeprefix("orchestrator.").startswith(name) for name in allowed if "." in name
+        ):
             continue
         yield f"{path.relative_to(ROOT)}:{line}: `{home}` may not import `{dotted}`"
 

@@ -1,0 +1,40 @@
+"""How far an output lies from its reference, so that NaN and unwritten memory never pass."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+# Relative L2 bounds of one rounding to the output type after float32 accumulation, with room for
+# accumulation order: twice the rounding error of bfloat16 and float16, a few ulp of float32.
+REL_L2_BOUND = {torch.bfloat16: 5e-3, torch.float16: 1e-3, torch.float32: 1e-5}
+
+
+def rel_l2(out: torch.Tensor, reference: torch.Tensor) -> float:
+    """Compute |out - reference| / |reference| in float64; NaN in `out` gives NaN.
+
+    A zero reference gives 0 for a zero output and infinity for any other.
+    """
+    if out.shape != reference.shape:
+        raise ValueError(
+            f"output has shape {tuple(out.shape)}, its reference {tuple(reference.shape)}"
+        )
+    if out.numel() == 0:
+        return 0.0
+    truth = reference.double()
+    error = torch.linalg.vector_norm(out.double() - truth).item()
+    scale = torch.linalg.vector_norm(truth).item()
+    if scale == 0.0:
+        return 0.0 if error == 0.0 else (math.nan if math.isnan(error) else math.inf)
+    return error / scale
+
+
+def within(error: float, bound: float) -> bool:
+    """Say whether an error is a number and at most `bound`."""
+    return math.isfinite(error) and error <= bound
+
+
+def poisoned(*shape: int, dtype: torch.dtype, device: str | torch.device) -> torch.Tensor:
+    """Allocate an output full of NaN, so that an element nobody wrote is seen."""
+    return torch.full(shape, math.nan, dtype=dtype, device=device)

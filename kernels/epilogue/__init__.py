@@ -1,0 +1,1 @@
+"""Fused epilogues: `gelu(x @ W + b) * scale` and `relu(x + y)` in one pass over memory each."""

@@ -1,0 +1,62 @@
+"""Tell a result to the run that this process is a step of; alone, print the same line."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+METRIC = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")
+
+Value = float | int | str | bool | None
+
+
+def record(
+    metric: str,
+    value: Value,
+    unit: str = "",
+    *,
+    samples: list[float] | None = None,
+    point: dict[str, Any] | None = None,
+    timing: dict[str, Any] | None = None,
+    check: dict[str, Any] | None = None,
+    status: str = "ok",
+    note: str = "",
+) -> None:
+    """Record one measured value; a value that is not a finite number is an error, never a number.
+
+    `point` names only axes this process loops over itself: those of the step's matrix are known.
+    """
+    if not METRIC.fullmatch(metric):
+        raise ValueError(f"metric `{metric}` is not lower-case words joined by `.` and `_`")
+    if isinstance(value, float) and not math.isfinite(value):
+        note = f"measured {value}" + (f"; {note}" if note else "")
+        value, status = None, "error"
+    _sink()(
+        metric,
+        value,
+        unit,
+        samples=samples,
+        point=point,
+        timing=timing,
+        check=check,
+        status=status,
+        note=note,
+    )
+
+
+def _sink() -> Callable[..., None]:
+    try:
+        from orch_results import record as told_to_the_run
+    except ModuleNotFoundError as missing:
+        if missing.name != "orch_results":
+            raise
+        return _print_line
+    return told_to_the_run
+
+
+def _print_line(metric: str, value: Value, unit: str, **rest: Any) -> None:
+    given = {key: held for key, held in rest.items() if held not in (None, "")}
+    print(json.dumps({"metric": metric, "value": value, "unit": unit, **given}))

@@ -1,0 +1,113 @@
+"""The user's own git, called with arguments only, under a deadline, in a clean environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.errors import SourceError
+
+# Hashing a large working copy takes time; nothing here may take for ever.
+DEADLINE_S = 600.0
+
+# A hook runs with GIT_INDEX_FILE, GIT_DIR and others set for its own purpose; ours differs.
+_KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_CONFIG", "GIT_TRACE", "GIT_EXEC_PATH")
+
+# An empty filter command makes git-lfs files go in by content; large files are what they are for.
+WITHOUT_LFS = ("-c", "filter.lfs.clean=", "-c", "filter.lfs.process=", "-c", "filter.lfs.required=")
+
+
+@dataclass(frozen=True)
+class Git:
+    """git in one directory, optionally with an index file of its own."""
+
+    directory: Path
+    index: Path | None = None
+
+    def run(
+        self, *arguments: str, feed: bytes | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run one git command.
+
+        Raises:
+            SourceError: git is missing, failed (with `check`), or did not end in time.
+        """
+        command = ["git", "-c", "core.quotePath=false", *arguments]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self.directory,
+                env=_environment(self.index),
+                input=feed,
+                stdin=subprocess.DEVNULL if feed is None else None,
+                capture_output=True,
+                timeout=DEADLINE_S,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            if not self.directory.is_dir():
+                raise SourceError(f"no directory `{self.directory}`") from error
+            raise SourceError(
+                "git is not installed", expected="a `git` on PATH", fix="install git"
+            ) from error
+        except subprocess.TimeoutExpired as error:
+            raise SourceError(
+                f"`git {_shown(arguments)}` did not end within {DEADLINE_S:.0f} s",
+                fix="look for a hanging filter or file system, then try again",
+            ) from error
+        if check and done.returncode != 0:
+            raise failure(arguments, done)
+        return done
+
+    def text(self, *arguments: str, check: bool = True) -> str:
+        """The output of a command, without the newline at its end."""
+        done = self.run(*arguments, check=check)
+        return os.fsdecode(done.stdout).rstrip("\n")
+
+    def names(self, *arguments: str, feed: bytes | None = None) -> list[str]:
+        """The NUL-separated names that a command prints (`-z` among its arguments)."""
+        output = self.run(*arguments, feed=feed).stdout
+        return [os.fsdecode(name) for name in output.split(b"\0") if name]
+
+    def with_index(self, index: Path) -> Git:
+        return Git(self.directory, index)
+
+
+def failure(arguments: Iterable[str], done: subprocess.CompletedProcess[bytes]) -> SourceError:
+    """What git said, with the way out where we know one."""
+    said = os.fsdecode(done.stderr).strip() or os.fsdecode(done.stdout).strip()
+    fix = ""
+    if "dubious ownership" in said:
+        fix = "run the `git config --global --add safe.directory ...` that git names above"
+    elif "index.lock" in said:
+        fix = "another git command is running here; wait for it, or remove the stale lock file"
+    elif "No space left" in said:
+        fix = "free some disk space"
+    return SourceError(f"`git {_shown(tuple(arguments))}` failed: {said}", fix=fix)
+
+
+def name_list(names: Iterable[str]) -> bytes:
+    """Names as git reads them from standard input with `-z` or `--pathspec-file-nul`."""
+    return b"".join(os.fsencode(name) + b"\0" for name in names)
+
+
+def _environment(index: Path | None) -> Mapping[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith(_KEPT)
+    }
+    kept.update(LC_ALL="C", GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0")
+    kept["GIT_LITERAL_PATHSPECS"] = "0"
+    if index is not None:
+        kept["GIT_INDEX_FILE"] = str(index)
+    return kept
+
+
+def _shown(arguments: tuple[str, ...]) -> str:
+    words = [word for word in arguments if word != "-c" and not word.startswith("filter.")]
+    text = " ".join(words)
+    return text if len(text) <= 100 else text[:97] + "..."

@@ -1,0 +1,155 @@
+"""A YAML file with a line and a column for everything in it.
+
+ruamel.yaml reads YAML 1.2 (`on: yes` stays text, a duplicate key is an error) and knows where each
+key and value began; this module turns its round-trip nodes into plain Python values beside a map
+from a path inside the document to its place in the file.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.scalarbool import ScalarBoolean
+from ruamel.yaml.scalarfloat import ScalarFloat
+from ruamel.yaml.scalarint import ScalarInt
+
+from orchestrator.errors import Problem, SpecError
+
+NodePath = tuple[str | int, ...]
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Document:
+    """The values of one YAML file and where each of them stands.
+
+    `values` and `keys` map a path such as ("steps", 0, "run") to a line and column, both from 1.
+    """
+
+    file: str
+    data: Any
+    values: Mapping[NodePath, Place]
+    keys: Mapping[NodePath, Place]
+
+    def place(self, path: NodePath, *, of_key: bool = False) -> Place:
+        """The place of `path`, or of the nearest thing around it that the file has."""
+        first, second = (self.keys, self.values) if of_key else (self.values, self.keys)
+        while path and path not in first and path not in second:
+            path = path[:-1]
+        return first.get(path) or second.get(path) or (1, 1)
+
+    def problem(
+        self, path: NodePath, what: str, expected: str = "", fix: str = "", *, of_key: bool = False
+    ) -> Problem:
+        line, column = self.place(path, of_key=of_key)
+        return Problem(what, expected, fix, self.file, line, column)
+
+
+def load(path: Path, *, shown_as: str = "") -> Document:
+    """Read one YAML file.
+
+    Raises:
+        SpecError: the file is missing, unreadable, not UTF-8, not YAML, or not a mapping.
+    """
+    shown = shown_as or str(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SpecError([Problem(f"cannot read the file: {reason}", file=shown)]) from error
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        problem = Problem("the file is not UTF-8", "UTF-8 text", "save it as UTF-8", shown, line, 1)
+        raise SpecError([problem]) from error
+    return parse(text, shown)
+
+
+def parse(text: str, file: str) -> Document:
+    """Like `load`, for text that is already in memory."""
+    reader = YAML(typ="rt", pure=True)
+    try:
+        node = reader.load(text)
+    except MarkedYAMLError as error:
+        raise SpecError([_syntax_problem(error, file)]) from error
+    except (YAMLError, ValueError) as error:
+        raise SpecError([Problem(f"not YAML: {error}", file=file, line=1, column=1)]) from error
+    if not isinstance(node, CommentedMap):
+        what = "the file is empty" if node is None else "the file does not hold a mapping"
+        raise SpecError([Problem(what, "`key: value` lines at the top level", "", file, 1, 1)])
+    values: dict[NodePath, Place] = {}
+    keys: dict[NodePath, Place] = {}
+    return Document(file, _plain(node, (), values, keys), values, keys)
+
+
+def _syntax_problem(error: MarkedYAMLError, file: str) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    what = " ".join(str(error.problem or error.context or "not YAML").split())
+    if "found duplicate key" in what:
+        key = what.split('"')[1] if what.count('"') >= 2 else "?"
+        return Problem(
+            f"the key `{key}` stands twice",
+            "each key once",
+            "remove one of the two",
+            file,
+            line,
+            column,
+        )
+    fix = ""
+    if "found character '\\t'" in what or "\\t" in what:
+        fix = "indent with blanks, not tabs"
+    elif "mapping values are not allowed" in what:
+        fix = "quote the value, or check the indentation of this line"
+    return Problem(f"not YAML: {what}", "", fix, file, line, column)
+
+
+def _plain(
+    node: Any, path: NodePath, values: dict[NodePath, Place], keys: dict[NodePath, Place]
+) -> Any:
+    if isinstance(node, CommentedMap):
+        return _plain_map(node, path, values, keys)
+    if isinstance(node, CommentedSeq):
+        for index in range(len(node)):
+            place = node.lc.item(index)
+            values[(*path, index)] = (place[0] + 1, place[1] + 1)
+        return [_plain(item, (*path, index), values, keys) for index, item in enumerate(node)]
+    return _scalar(node)
+
+
+def _plain_map(
+    node: CommentedMap, path: NodePath, values: dict[NodePath, Place], keys: dict[NodePath, Place]
+) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    for raw_key, value in node.items():
+        key = str(raw_key)
+        if key.startswith("x-"):
+            continue
+        here = (*path, key)
+        if raw_key in node.lc.data:
+            key_line, key_column, line, column = node.lc.data[raw_key]
+            keys[here] = (key_line + 1, key_column + 1)
+            values[here] = (line + 1, column + 1)
+        plain[key] = _plain(value, here, values, keys)
+    return plain
+
+
+def _scalar(node: Any) -> Any:
+    """The plain Python value of a scalar; ruamel's subclasses carry formatting we do not need."""
+    if isinstance(node, ScalarBoolean):
+        return bool(node)
+    if isinstance(node, ScalarInt):
+        return int(node)
+    if isinstance(node, ScalarFloat):
+        return float(node)
+    if isinstance(node, (datetime.date, datetime.datetime)):
+        return node.isoformat()
+    if isinstance(node, str):
+        return str(node)
+    return node
