@@ -14,7 +14,7 @@ from preflight.source import Source
 from preflight.suppressions import Suppression, read_suppressions
 
 # Top-level keys that make a YAML file one of ours; other YAML is text to us.
-_OURS = re.compile(rb"^(?:experiment|ledger|hosts)[ \t]*:", re.MULTILINE)
+_OURS = re.compile(rb"^(?:experiment|ledger|hosts|whitelist)[ \t]*:", re.MULTILINE)
 UNPARSED = "unparsed-file"
 
 
@@ -113,7 +113,7 @@ def parse_yaml(path: str, data: bytes, roles: frozenset[str]) -> Source:
 
 
 def is_ours(data: bytes) -> bool:
-    """Whether a YAML file is an experiment, a ledger or a hosts file."""
+    """Whether a YAML file is an experiment, a ledger, a hosts file or a kernel whitelist."""
     return bool(_OURS.search(data))
 
 

@@ -1,4 +1,4 @@
-"""What is known of the GPU hosts: the configuration first, then the project's hosts.yaml."""
+"""What is known of the GPU hosts: `x-gpu` blocks of a hosts.yaml, completed by the configuration."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from preflight.config import Host
+from preflight.syntax.yaml import YamlNode, entries, item, scalar
 
 if TYPE_CHECKING:
     from preflight.project import Project
-    from preflight.syntax.yaml import Node
 
 _TEXT = ("arch", "interconnect")
 _NUMBERS = ("sms", "gpus", "smem_optin", "max_threads")
@@ -17,7 +17,7 @@ _NUMBERS = ("sms", "gpus", "smem_optin", "max_threads")
 
 def hosts_of(project: Project) -> dict[str, Host]:
     """Hosts by name. A key given in both places is taken from the configuration."""
-    found = {}
+    found: dict[str, Host] = {}
     for path in project.paths("yaml"):
         if path.rsplit("/", 1)[-1] in ("hosts.yaml", "hosts.yml"):
             found.update(_read(project, path))
@@ -29,18 +29,12 @@ def hosts_of(project: Project) -> dict[str, Host]:
 
 
 def _read(project: Project, path: str) -> dict[str, Host]:
-    from preflight.syntax.yaml import entries
-
     file = project.yaml(path)
-    if file is None:
-        return {}
-    table = file.get("hosts") or file.root
-    return {key.value: _host(key.value, value) for key, value in entries(table)}
+    table = file.get("hosts") if file else None
+    return {key.value: _host(key.value, item(value, "x-gpu")) for key, value in entries(table)}
 
 
-def _host(name: str, node: Node) -> Host:
-    from preflight.syntax.yaml import entries, scalar
-
+def _host(name: str, node: YamlNode | None) -> Host:
     values: dict[str, str | int] = {}
     for key, value in entries(node):
         word = scalar(value)

@@ -86,7 +86,7 @@ class Project:
 
     @cached_property
     def experiments(self) -> list[Experiment]:
-        from preflight.syntax.yaml import items, scalar
+        from preflight.syntax.yaml import item, items, plain_value, scalar
 
         found = []
         for path in self.paths("yaml"):
@@ -96,10 +96,11 @@ class Project:
             file = self.yaml(path)
             if file is None:
                 continue
-            steps = items(file.get("steps"))
-            commands = [scalar(child) for step in steps if (child := _field(step, "run"))]
-            host = scalar(file.get("host"))
-            found.append(Experiment(file, host, tuple(command for command in commands if command)))
+            commands = []
+            for step in items(file.get("steps")):
+                run = plain_value(item(step, "run"))
+                commands.append(" ".join(map(str, run)) if isinstance(run, list) else str(run or ""))
+            found.append(Experiment(file, scalar(file.get("host")), tuple(commands)))
         return found
 
     @cached_property
@@ -153,8 +154,3 @@ class Project:
             found += [p for p in (f"{stem}.py", f"{stem}/__init__.py") if p in self.targets]
         return found[:2]
 
-
-def _field(node: object, name: str) -> object:
-    from preflight.syntax.yaml import item
-
-    return item(node, name)  # type: ignore[arg-type]

@@ -9,7 +9,10 @@ from preflight.finding import Edit, Span
 from preflight.source import Source
 
 if TYPE_CHECKING:
-    from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+    from ruamel.yaml.nodes import Node as YamlNode
+    from ruamel.yaml.nodes import ScalarNode
+else:
+    YamlNode = ScalarNode = object  # the reader is imported when the first YAML file is parsed
 
 
 class YamlFile(Source):
@@ -17,33 +20,33 @@ class YamlFile(Source):
 
     def __init__(self, path: str, data: bytes, roles: frozenset[str] = frozenset()) -> None:
         super().__init__(path, data, roles)
-        self._text = data.decode("utf-8-sig")
-        self._byte_map = len(self._text) != len(data)
-        self.root: Node | None = compose(self._text, path)
+        self.text = data.decode("utf-8-sig")
+        self._byte_map = len(self.text) != len(data)
+        self.root: YamlNode | None = compose(self.text, path)
 
     def _byte(self, index: int) -> int:
         """Marks count characters after the BOM; edits and spans count raw bytes."""
         if not self._byte_map:
             return index
         start = self.line_starts[0]
-        return start + len(self._text[:index].encode("utf-8"))
+        return start + len(self.text[:index].encode("utf-8"))
 
-    def at(self, node: Node) -> Span:
+    def at(self, node: YamlNode) -> Span:
         """The span of a scalar, or of a collection's first line."""
         start, end = self._byte(node.start_mark.index), self._byte(node.end_mark.index)
         if not is_scalar(node):
             end = min(end, self.line_span(self.line_of(start)).end_byte)
         return self.span(start, max(end, start))
 
-    def replace(self, node: Node, text: str) -> Edit:
+    def replace(self, node: YamlNode, text: str) -> Edit:
         return Edit(self._byte(node.start_mark.index), self._byte(node.end_mark.index), text)
 
-    def insert_before(self, node: Node, line: str) -> Edit:
+    def insert_before(self, node: YamlNode, line: str) -> Edit:
         start = self._byte(node.start_mark.index)
         indent = " " * node.start_mark.column
         return Edit(start, start, f"{line}{self.newline}{indent}")
 
-    def get(self, *path: str | int) -> Node | None:
+    def get(self, *path: str | int) -> YamlNode | None:
         node = self.root
         for step in path:
             if node is None:
@@ -64,7 +67,7 @@ class YamlError(Exception):
         self.column = column
 
 
-def compose(text: str, name: str) -> Node | None:
+def compose(text: str, name: str) -> YamlNode | None:
     """Parse one document into nodes; duplicate keys are the loader's business, not ours."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -81,7 +84,7 @@ def compose(text: str, name: str) -> Node | None:
         raise YamlError(f"{name}: {error}", 1, 1) from error
 
 
-def is_scalar(node: Node | None) -> bool:
+def is_scalar(node: YamlNode | None) -> bool:
     return node is not None and node.id == "scalar"
 
 
@@ -90,7 +93,7 @@ def is_plain(node: ScalarNode) -> bool:
     return node.style in (None, "")
 
 
-def entries(node: Node | MappingNode | None) -> Iterator[tuple[ScalarNode, Node]]:
+def entries(node: YamlNode | None) -> Iterator[tuple[ScalarNode, YamlNode]]:
     """Key and value nodes of a mapping; nothing for any other node."""
     if node is not None and node.id == "mapping":
         for key, value in node.value:
@@ -98,12 +101,12 @@ def entries(node: Node | MappingNode | None) -> Iterator[tuple[ScalarNode, Node]
                 yield key, value
 
 
-def items(node: Node | SequenceNode | None) -> Iterator[Node]:
+def items(node: YamlNode | None) -> Iterator[YamlNode]:
     if node is not None and node.id == "sequence":
         yield from node.value
 
 
-def item(node: Node, step: str | int) -> Node | None:
+def item(node: YamlNode | None, step: str | int) -> YamlNode | None:
     if isinstance(step, int):
         found = list(items(node))
         return found[step] if step < len(found) else None
@@ -113,11 +116,11 @@ def item(node: Node, step: str | int) -> Node | None:
     return None
 
 
-def scalar(node: Node | None) -> str | None:
+def scalar(node: YamlNode | None) -> str | None:
     return str(node.value) if node is not None and is_scalar(node) else None
 
 
-def plain_value(node: Node | None) -> Any:
+def plain_value(node: YamlNode | None) -> Any:
     """The node as plain Python data; scalars stay the text that was written."""
     if node is None:
         return None
@@ -128,7 +131,7 @@ def plain_value(node: Node | None) -> Any:
     return {key.value: plain_value(value) for key, value in entries(node)}
 
 
-def walk(node: Node | None) -> Iterator[Node]:
+def walk(node: YamlNode | None) -> Iterator[YamlNode]:
     """Every value node below, keys left out."""
     if node is None:
         return
