@@ -286,17 +286,15 @@ class CudaFile(Source):
         return known if known and len(known) == len(values) else None
 
     def _declared_dimensions(self, name: str, function: CudaFunction) -> list[int] | None:
-        body = self.parsed[function.node.start_byte : function.node.end_byte]
-        if re.search(rb"\b%s(?:\.[xyz])?\s*=[^=]" % re.escape(name.encode()), body):
+        """A `dim3 name(32, 8)` of the function; by its text, since `dim3 g(N)` parses as a declaration."""
+        body = self.parsed[function.node.start_byte : function.node.end_byte].decode("utf-8", "replace")
+        word = re.escape(name)
+        if re.search(rf"\b{word}(?:\.[xyz])?\s*=(?!=)(?!\s*dim3\b)", body):
             return None
-        found = []
-        for declarator in descendants(function.node, "init_declarator"):
-            target = declarator.child_by_field_name("declarator")
-            if target is not None and text(target) == name:
-                value = declarator.child_by_field_name("value")
-                listed = value is not None and value.type in ("argument_list", "initializer_list")
-                found.append(self._all_values(value) if listed else self.dimensions(value, None))
-        return found[0] if len(found) == 1 else None
+        found = re.findall(rf"\bdim3\s+{word}\s*(?:=\s*dim3\s*)?[({{]([^;(){{}}]*)[)}}]\s*;", body)
+        values = [self.value_of_text(part) for part in found[0].split(",")] if len(found) == 1 else []
+        known = [value for value in values if value is not None]
+        return known if known and len(known) == len(values) else None
 
     def at(self, node: Node) -> Span:
         return self.span(node.start_byte, node.end_byte)

@@ -123,7 +123,7 @@ def _is_spin(loop: Node) -> bool:
     if condition is None or body is None:
         return False
     words = text(condition)
-    idle = not re.sub(r"__nanosleep\s*\([^)]*\)|__threadfence\w*\s*\(\s*\)|[\s;{}]", "", text(body))
+    idle = not re.sub(r"//[^\n]*|/\*.*?\*/|__nanosleep\s*\([^)]*\)|__threadfence\w*\s*\(\s*\)|[\s;{}]", "", text(body))
     if loop.type == "for_statement":
         return idle and bool(_LOADS.search(words)) and loop.child_by_field_name("update") is None
     if idle:
