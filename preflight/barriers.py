@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from preflight.checking import parse_cuda
+from preflight.checking import has_device_code
 from preflight.config import Config, find_root, load_config
 from preflight.discover import discover
 from preflight.inventory import KernelRow, inventory
@@ -37,8 +37,9 @@ def barrier_rows(paths: list[Path], config: Config) -> list[KernelRow]:
     found = []
     for target in discover(paths, config):
         if target.language == "cuda":
-            file = parse_cuda(target.path, target.absolute.read_bytes(), frozenset(), config)
-            if isinstance(file, CudaFile):
+            data = target.absolute.read_bytes()
+            if has_device_code(data):
+                file = CudaFile(target.path, data, macros=config.cuda_macros)
                 found += [row for _, row in inventory(file)]
     return found
 

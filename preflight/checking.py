@@ -15,6 +15,7 @@ from preflight.suppressions import Suppression, read_suppressions
 
 # Top-level keys that make a YAML file one of ours; other YAML is text to us.
 _OURS = re.compile(rb"^(?:experiment|ledger|hosts|whitelist)[ \t]*:", re.MULTILINE)
+_DEVICE_CODE = re.compile(rb"__global__|__device__|__syncthreads|<<<|\basm\b")
 UNPARSED = "unparsed-file"
 
 
@@ -75,7 +76,7 @@ def parse(
     if language == "cuda":
         if not any(rule.checker("check_cuda") for rule in rules):
             return None
-        return parse_cuda(path, data, roles, config)
+        return parse_cuda(path, data, roles, config) if has_device_code(data) else None
     if language == "yaml" and is_ours(data):
         return parse_yaml(path, data, roles)
     return None
@@ -92,11 +93,14 @@ def parse_python(path: str, data: bytes, roles: frozenset[str]) -> Source:
         raise Unparsed(str(error), 1, 1) from error
 
 
-def parse_cuda(path: str, data: bytes, roles: frozenset[str], config: Config) -> Source | None:
-    from preflight.syntax.cuda import DEVICE_MARK, CudaFile
+def has_device_code(data: bytes) -> bool:
+    """Whether a C++ file concerns a GPU at all; most headers do not and are never parsed."""
+    return bool(_DEVICE_CODE.search(data))
 
-    if not DEVICE_MARK.search(data):
-        return None
+
+def parse_cuda(path: str, data: bytes, roles: frozenset[str], config: Config) -> Source:
+    from preflight.syntax.cuda import CudaFile
+
     return CudaFile(path, data, roles, config.cuda_macros)
 
 

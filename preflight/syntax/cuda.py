@@ -20,8 +20,6 @@ from preflight.syntax.ptx import Instruction, instructions
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Parser, Query
 
-DEVICE_MARK = re.compile(rb"__global__|__device__|__syncthreads|<<<|\basm\b")
-
 # Macros that stand for specifiers in widely used header families, and attributes the grammar lacks.
 DEFAULT_MACROS = (
     r"(?:CUTLASS|CUTE|TK|FLASHINFER|TORCH|C10|AT|CUB|THRUST|RAFT|MSCCLPP|NVSHMEMI?)_(?:DEVICE|HOST|HOST_DEVICE|GLOBAL|API|CUDA_API|INLINE|"

@@ -64,7 +64,7 @@ def _first_jitted_call(file: PythonFile, gpu: GpuKnowledge, region: TimedRegion)
     for statement in region.body:
         for call, _ in file.calls_in(statement):
             name = _callee(file, call)
-            if (name in gpu.jitted or name in gpu.compiled) and name not in before:
+            if gpu.is_jitted(name, scope) and name not in before:
                 return call
     return None
 

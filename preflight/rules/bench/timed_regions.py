@@ -96,9 +96,13 @@ class GpuKnowledge:
             for name, function in file.functions.items()
             if file.decorator_names(function) & JIT_DECORATORS
         }
-        self.compiled = _compiled_names(file)
+        self._compiled = _compiled_names(file)
         self._launching = self._functions_that_launch()
         self._waiting = self._functions_that_wait()
+
+    def is_jitted(self, name: str, scope: ast.AST) -> bool:
+        """Whether a name seen from a scope is a Triton kernel or a compiled function."""
+        return name in self.jitted or bool(self._compiled.get(name, set()) & {scope, self.file.tree})
 
     def _functions_that_launch(self) -> set[str]:
         return {
@@ -199,14 +203,18 @@ _METADATA = frozenset(
 )
 
 
-def _compiled_names(file: PythonFile) -> set[str]:
-    """Names bound to the result of torch.compile, or decorated with it."""
-    found = {
-        name for name, function in file.functions.items() if "torch.compile" in file.decorator_names(function)
+def _compiled_names(file: PythonFile) -> dict[str, set[ast.AST]]:
+    """Names bound to the result of torch.compile (or decorated with it), with the scopes that bind them."""
+    found: dict[str, set[ast.AST]] = {
+        name: {file.tree}
+        for name, function in file.functions.items()
+        if "torch.compile" in file.decorator_names(function)
     }
     for node in file.nodes(ast.Assign):
         if isinstance(node.value, ast.Call) and file.qualified(node.value.func) == "torch.compile":
-            found |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, set()).add(file.scope_of(node))
     return found
 
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
+# The word alone, not a part of a rule's name in a suppression.
+_SAYS_DEFAULT = re.compile(r"(?<![\w-])default(?![\w-])")
+
+
 @dataclass(frozen=True)
 class Dispatcher:
     """One place that decides by a parameter's value.
@@ -119,7 +123,7 @@ def _refuses(block: list[ast.stmt]) -> bool:
 def _declared(file: PythonFile, statement: ast.stmt) -> bool:
     """A comment on the branch, or on its `else:` line, says `default`."""
     lines = (statement.lineno - 1, statement.lineno)
-    return any("default" in file.line_text(n).partition("#")[2] for n in lines if n >= 1)
+    return any(_SAYS_DEFAULT.search(file.line_text(n).partition("#")[2]) for n in lines if n >= 1)
 
 
 def _matches(file: PythonFile) -> Iterator[Dispatcher]:
@@ -217,7 +221,8 @@ def cuda_dispatchers(file: CudaFile) -> Iterator[Dispatcher]:
                     re.search(r"throw|TORCH_CHECK|assert|abort|exit|error|return\s+-|invalid", text(default), re.IGNORECASE)
                 )
                 place = None if refused or default is None else default.start_byte
-                declared = default is not None and "//" in text(default) and "default" in text(default).partition("//")[2]
+                comment = text(default).partition("//")[2] if default is not None else ""
+                declared = bool(_SAYS_DEFAULT.search(comment))
                 yield Dispatcher(file.path, name, node.start_byte, frozenset(values), place, declared)
 
 
