@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from preflight.config import Config
@@ -42,8 +43,14 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
                     f"`{launch.kernel}` asks for {size} bytes of shared memory, host `{host.name}` gives a block {limit}",
                     help="use smaller tiles or fewer stages for this host",
                 )
-        if size > STATIC_SMEM_BYTES and not opted_in:
+        if size > STATIC_SMEM_BYTES and not opted_in and not _is_handed_on(file, launch.kernel):
             yield file.hit(
                 place,
                 f"`{launch.kernel}` asks for {size} bytes of shared memory without opting in to more than {STATIC_SMEM_BYTES}",
             )
+
+
+def _is_handed_on(file: CudaFile, kernel: str) -> bool:
+    """The kernel is an argument of some call, which may set the attribute for it."""
+    name = re.escape(kernel.encode())
+    return bool(re.search(rb"[(,&:>]\s*%s\s*(?:<[^;(){}]*>)?\s*[,)]" % name, file.data))

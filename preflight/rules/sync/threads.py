@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 BLOCK_SYNCS = ("__syncthreads", "__syncthreads_count", "__syncthreads_and", "__syncthreads_or")
+_THREAD_RANK = re.compile(r"[\w.:]*\b(?:thread_rank|canonical_warp_idx\w*|canonical_lane_idx)\s*\(")
+_TRANSPARENT = re.compile(r"^(?:static_cast|reinterpret_cast|int|unsigned|min|max|abs|__popc|__ffs|std::min|std::max)\b")
 _THREAD_INDEX = re.compile(r"\bthreadIdx\b|%(?:tid|laneid|warpid)\b|\bthread_rank\s*\(")
 _BLOCK_WIDE = re.compile(r"__syncthreads_(?:or|and|count)\b")
 _WARP_WIDTH = re.compile(r"/\s*(?:32|WARP_SIZE|warpSize|WARP_THREADS|kWarpSize)\b|>>\s*5\b", re.IGNORECASE)
@@ -34,7 +36,8 @@ _LEAVES = re.compile(r"\b(?:trap|__trap|abort|assert|exit|__nanosleep)\b|\btrap;
 def thread_dependent_names(file: CudaFile, function: CudaFunction) -> set[str]:
     """Variables whose value flows from the thread index. Two passes catch definitions by definition."""
     found: set[str] = set()
-    assignments = list(_assignments(function))
+    twice = _declared_twice(function)
+    assignments = [(name, value) for name, value in _assignments(function) if name not in twice]
     for _ in range(3):
         before = len(found)
         for name, value in assignments:
@@ -43,6 +46,17 @@ def thread_dependent_names(file: CudaFile, function: CudaFunction) -> set[str]:
         if len(found) == before:
             break
     return found
+
+
+def _declared_twice(function: CudaFunction) -> set[str]:
+    """Names that mean several variables in one function; nothing is certain about those."""
+    counts: dict[str, int] = {}
+    for node in descendants(function.node, "init_declarator", "declaration", "parameter_declaration"):
+        target = node.child_by_field_name("declarator")
+        if target is not None and target.type in ("identifier", "reference_declarator"):
+            name = text(target).lstrip("& ")
+            counts[name] = counts.get(name, 0) + 1
+    return {name for name, count in counts.items() if count > 1}
 
 
 def _assignments(function: CudaFunction) -> Iterator[tuple[str, Node]]:
@@ -56,11 +70,43 @@ def _assignments(function: CudaFunction) -> Iterator[tuple[str, Node]]:
 
 
 def depends_on_thread(node: Node, names: set[str]) -> bool:
-    """Whether an expression reads the thread index or a name that flows from it."""
-    words = text(node)
-    if _BLOCK_WIDE.search(words):
+    """Whether an expression certainly reads the thread index or a name that flows from it.
+
+    What an unknown call or constructor makes of the index is not known: `Info info(tid)` may hold
+    nothing but facts of the whole block.
+    """
+    if _BLOCK_WIDE.search(text(node)):
         return False
-    return bool(_THREAD_INDEX.search(words)) or bool(identifiers(node) & names)
+    return _reads_thread(node, names)
+
+
+def _reads_thread(node: Node, names: set[str]) -> bool:
+    if node.type == "identifier":
+        return text(node) in names
+    if node.type == "call_expression":
+        words = text(node)
+        function = node.child_by_field_name("function")
+        if _THREAD_RANK.match(words):
+            return True
+        if function is None or not _passes_thread_on(text(function), words):
+            return False
+    if node.type == "field_expression":
+        argument = node.child_by_field_name("argument")
+        return argument is not None and text(argument) == "threadIdx"
+    if node.type in ("argument_list", "initializer_list") and not _is_argument_list(node):
+        return False
+    return any(_reads_thread(child, names) for child in node.named_children)
+
+
+def _passes_thread_on(function: str, call: str) -> bool:
+    """Casts, min and max; a shuffle only of the warp's number, for it may broadcast anything else."""
+    if function.startswith("__shfl"):
+        return bool(_WARP_WIDTH.search(call))
+    return bool(_TRANSPARENT.match(function))
+
+
+def _is_argument_list(node: Node) -> bool:
+    return node.parent is not None and node.parent.type == "call_expression"
 
 
 def warp_uniform_names(function: CudaFunction) -> set[str]:
@@ -71,6 +117,19 @@ def warp_uniform_names(function: CudaFunction) -> set[str]:
     for name, value in _assignments(function):
         if "__shfl_sync" in text(value) and identifiers(value) & found:
             found.add(name)
+    return found
+
+
+def reachable(file: CudaFile, function: CudaFunction) -> set[str]:
+    """Names of the functions of this file that a function calls, itself included, over any distance."""
+    by_name = {item.name: item for item in file.functions}
+    found: set[str] = set()
+    queue = [function.name]
+    while queue:
+        name = queue.pop()
+        if name not in found and name in by_name:
+            found.add(name)
+            queue += [call.name for call in by_name[name].calls]
     return found
 
 
