@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from orchestrator.errors import SpecError
+from orchestrator.spec import formula
 from orchestrator.spec.document import Document
 from orchestrator.spec.model import Model, in_file_order, validate
 from orchestrator.spec.quantity import Fraction, wrong
@@ -47,7 +48,7 @@ class Reference(Model):
 class Expect(Model):
     """One of value, interval, exact value and hash; with `ratio_to`, of the ratio to another."""
 
-    value: float | str | None = None
+    value: ScalarValue = None
     """The centre, with `rel` or `abs`; or the exact value, with `exact: true`."""
     rel: Fraction | None = None
     """Relative tolerance, such as `5%`."""
@@ -90,8 +91,8 @@ class Expect(Model):
         return self
 
     def _check_tolerance(self) -> None:
-        if isinstance(self.value, str):
-            raise wrong(f"`{self.value}` is text", "a number, or `exact: true` beside the text")
+        if isinstance(self.value, (str, bool)):
+            raise wrong(f"`{self.value}` is no number", "a number, or `exact: true` beside it")
         if self.rel is None and self.abs is None:
             raise wrong(
                 "a value without a tolerance",
@@ -112,6 +113,10 @@ class Expect(Model):
         low, high = self.interval
         if low is None and high is None:
             raise wrong("both sides are open: this cannot fail", "a bound on at least one side")
+        if low is not None and low == high:
+            raise wrong(
+                f"the interval [{low:g}, {high:g}] is one value", "`value` and `exact: true`"
+            )
         if low is not None and high is not None and low > high:
             raise wrong(f"the interval [{low:g}, {high:g}] is empty", "[low, high]", "swap the two")
 
@@ -148,6 +153,11 @@ class Entry(Model):
         if (self.metric is None) == (self.compute is None):
             what = "no quantity is named" if self.metric is None else "two quantities are named"
             raise wrong(what, "either `metric` or `compute`")
+        if self.compute is not None:
+            try:
+                formula.metrics(self.compute)
+            except formula.FormulaError as error:
+                raise wrong(str(error), "such as `l0_fused - l0_gemm`") from error
         return self
 
 

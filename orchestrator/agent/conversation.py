@@ -1,0 +1,99 @@
+"""The agent's end of the link: frames from standard input, frames to standard output."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from typing import Any, Iterator
+
+from orchestrator.agent import frames
+from orchestrator.agent.frames import Data, Frame, FrameError, Packer, StreamEnded
+
+
+class Conversation:
+    """One controller, for as long as the link holds.
+
+    Reads are unbuffered: what the selector does not see is not there.
+    """
+
+    def __init__(self, source: int, sink: int, *, compress: bool = True) -> None:
+        self._source = source
+        self._sink = sink
+        self._frames = frames.read_frames(self._read)
+        self._packer = Packer(compress=compress)
+        self.heard_at = time.monotonic()
+
+    def greet(self) -> None:
+        self._write(frames.GREETING)
+
+    def set_compression(self, wanted: bool) -> None:
+        self._packer = Packer(compress=wanted)
+
+    def close(self) -> None:
+        os.close(self._source)
+        os.close(self._sink)
+
+    # -- hearing
+
+    def next(self) -> Frame:
+        """The next frame.
+
+        Raises:
+            StreamEnded: the controller is gone.
+            FrameError: it does not speak our protocol.
+        """
+        frame = next(self._frames)
+        self.heard_at = time.monotonic()
+        return frame
+
+    def expect(self, kind: str) -> dict[str, Any]:
+        """The next frame, which must be a message of that type."""
+        frame = self.next()
+        if isinstance(frame, Data) or frame["type"] != kind:
+            raise FrameError(f"expected `{kind}`, got {_shown(frame)}")
+        return frame
+
+    def stream(self, name: str) -> Iterator[bytes]:
+        """The pieces of a stream up to the message `<name>_end`."""
+        while True:
+            frame = self.next()
+            if isinstance(frame, Data):
+                if frame.stream != name:
+                    raise FrameError(f"expected the stream `{name}`, got {_shown(frame)}")
+                yield frame.body
+            elif frame["type"] == f"{name}_end":
+                return
+            else:
+                raise FrameError(f"expected the stream `{name}`, got {_shown(frame)}")
+
+    def waiting(self, wait_s: float) -> bool:
+        """Whether something can be heard within that time."""
+        ready, _, _ = select.select([self._source], [], [], max(wait_s, 0))
+        return bool(ready)
+
+    # -- telling
+
+    def tell(self, kind: str, **facts: Any) -> None:
+        self._write(frames.message({"type": kind, **facts}))
+
+    def send(self, stream: str, offset: int, body: bytes) -> None:
+        self._write(self._packer.data(stream, offset, body))
+
+    def _read(self, count: int) -> bytes:
+        try:
+            return os.read(self._source, count)
+        except ConnectionError:
+            return b""
+
+    def _write(self, frame: bytes) -> None:
+        view = memoryview(frame)
+        try:
+            while view:
+                view = view[os.write(self._sink, view) :]
+        except OSError as error:
+            raise StreamEnded(f"the controller is gone: {error}") from error
+
+
+def _shown(frame: Frame) -> str:
+    return f"the stream `{frame.stream}`" if isinstance(frame, Data) else f"`{frame['type']}`"

@@ -1,0 +1,164 @@
+"""Telling a controller what a run does, from the byte it knows already, until the bundle is home.
+
+The supervisor does not know that anybody listens; a follower reads the same files as everybody.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import IO, Any
+
+from orchestrator.agent import journal
+from orchestrator.agent.conversation import Conversation
+from orchestrator.agent.frames import PIECE_BYTES, Data, StreamEnded
+from orchestrator.agent.layout import RunFolder
+from orchestrator.agent.logfile import last_lines
+from orchestrator.agent.rescue import is_supervised, order_cancel, rescue
+
+_LOOK_S = 0.02
+_BEAT_S = 5.0
+_TAIL_S = 0.25
+_SILENCE_S = 90.0
+_TAIL_BYTES = 4096
+
+
+class Follower:
+    """One controller following one run."""
+
+    def __init__(self, link: Conversation, run: RunFolder, *, journal_at: int, bundle_at: int):
+        self._link = link
+        self._run = run
+        self._journal_at = journal_at
+        self._bundle_at = bundle_at
+        self._reader = journal.LineReader()
+        self._current: dict[str, Any] | None = None
+        self._ended = False
+        self._told_tail = ""
+        self._beat_at = 0.0
+        self._tail_at = 0.0
+
+    def follow(self) -> None:
+        """Until the run ended and its bundle was sent, or the controller left."""
+        self._catch_up()
+        while not self._ended and not os.path.exists(f"{self._run.bundle}.part"):
+            if self._left():
+                return
+            if not self._tell_journal() and not is_supervised(self._run):
+                # It may have written its last line between the two looks.
+                if not self._tell_journal() and not self._ended:
+                    self._link.tell("host_lost", text="the supervisor on the host is gone")
+                    rescue(self._run)
+                continue
+            self._tell_tail()
+            self._beat()
+        self._send_bundle()
+        self._link.tell("bye")
+
+    # -- the journal
+
+    def _catch_up(self) -> None:
+        """Read what the controller knows already; only what follows is sent."""
+        with open(self._run.journal, "rb") as file:
+            for event in self._reader.feed(file.read(self._journal_at)):
+                self._note(event)
+
+    def _tell_journal(self) -> bool:
+        with open(self._run.journal, "rb") as file:
+            file.seek(self._journal_at)
+            piece = file.read(PIECE_BYTES)
+        if not piece:
+            return False
+        self._link.send("journal", self._journal_at, piece)
+        self._journal_at += len(piece)
+        for event in self._reader.feed(piece):
+            self._note(event)
+        return True
+
+    def _note(self, event: dict[str, Any]) -> None:
+        if event["event"] == journal.STEP_STARTED:
+            self._current = event
+        elif event["event"] == journal.STEP_ENDED:
+            self._current = None
+        elif event["event"] == journal.RUN_ENDED:
+            self._ended = True
+
+    # -- the live line
+
+    def _tell_tail(self) -> None:
+        """The last line of the running job's log, when it changed, a few times a second."""
+        if self._current is None or time.monotonic() < self._tail_at:
+            return
+        self._tail_at = time.monotonic() + _TAIL_S
+        lines = last_lines(_end_of(self._run.step(self._current["folder"], "log")), 1)
+        if lines and lines[0] != self._told_tail:
+            self._told_tail = lines[0]
+            self._link.tell("tail", id=self._current["id"], line=lines[0][:300])
+
+    # -- the controller
+
+    def _left(self) -> bool:
+        """Hear the controller out; True when it said good-bye or has been silent too long."""
+        while self._link.waiting(_LOOK_S):
+            frame = self._link.next()
+            if isinstance(frame, Data):
+                continue
+            if frame["type"] == "detach":
+                self._link.tell("bye")
+                return True
+            if frame["type"] == "cancel":
+                order_cancel(self._run, str(frame.get("who", "")))
+        return time.monotonic() - self._link.heard_at > _SILENCE_S
+
+    def _beat(self) -> None:
+        if time.monotonic() > self._beat_at:
+            self._beat_at = time.monotonic() + _BEAT_S
+            self._link.tell("beat", at=journal.now())
+
+    # -- the bundle
+
+    def _send_bundle(self) -> None:
+        """Send the zip, also while it is still growing."""
+        with self._open_bundle() as file:
+            file.seek(self._bundle_at)
+            while True:
+                self._tell_journal()
+                whole = os.path.exists(self._run.bundle_facts)
+                piece = file.read(PIECE_BYTES)
+                if piece:
+                    self._link.send("bundle", self._bundle_at, piece)
+                    self._bundle_at += len(piece)
+                elif whole:
+                    break
+                elif not is_supervised(self._run) and not os.path.exists(self._run.bundle_facts):
+                    raise StreamEnded("the supervisor died while it wrote the bundle")
+                else:
+                    self._beat()
+                    time.sleep(_LOOK_S)
+        while self._tell_journal():
+            continue
+        with open(self._run.bundle_facts, encoding="utf-8") as facts:
+            self._link.tell("bundle_end", **json.load(facts))
+
+    def _open_bundle(self) -> IO[bytes]:
+        while True:
+            for path in (self._run.bundle, f"{self._run.bundle}.part"):
+                try:
+                    return open(path, "rb", buffering=0)
+                except FileNotFoundError:
+                    continue
+            if not is_supervised(self._run):
+                rescue(self._run)
+            self._beat()
+            time.sleep(_LOOK_S)
+
+
+def _end_of(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(file.tell() - _TAIL_BYTES, 0))
+            return file.read(_TAIL_BYTES)
+    except FileNotFoundError:
+        return b""

@@ -1,0 +1,153 @@
+"""One controller's visit: a run is pushed, started and followed, or followed again."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import struct
+from typing import Any, Iterator, Mapping
+
+from orchestrator.agent import checkout, journal, spare
+from orchestrator.agent.blobs import BlobStore
+from orchestrator.agent.conversation import Conversation
+from orchestrator.agent.follow import Follower
+from orchestrator.agent.launch import Launch, Refusal
+from orchestrator.agent.layout import Root, RunFolder, write_atomically
+from orchestrator.agent.plan import Plan
+
+_SIZE = struct.Struct("!Q")
+
+
+def run(link: Conversation, hello: Mapping[str, Any]) -> None:
+    """Push a tree, start its supervisor, follow the run to its end.
+
+    The supervisor is started first: it looks at the host while the tree arrives, and begins with
+    the first job when the tree has been verified.
+    """
+    root = Root.at(hello["root"])
+    plan = Plan.from_json(hello["plan"])
+    folder = _new_run(root, plan)
+    launch = Launch(link, root, folder, plan, hello.get("secrets", {}))
+    try:
+        _receive_tree(link, root, folder, plan)
+        launch.go()
+    except BaseException:
+        # Nothing ran: a half-pushed run must not look like one that happened.
+        launch.abandon()
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise
+    link.tell("started")
+    Follower(link, folder, journal_at=0, bundle_at=0).follow()
+
+
+def attach(link: Conversation, hello: Mapping[str, Any]) -> None:
+    """Follow a run that exists, from the bytes the controller has already."""
+    folder = existing_run(Root.at(hello["root"]), hello["run_id"])
+    link.tell("attached")
+    Follower(
+        link,
+        folder,
+        journal_at=int(hello.get("journal_at", 0)),
+        bundle_at=int(hello.get("bundle_at", 0)),
+    ).follow()
+
+
+def existing_run(root: Root, run_id: str) -> RunFolder:
+    folder = root.run(run_id)
+    if not os.path.exists(folder.journal):
+        raise Refusal("no_such_run", f"this host has no run `{run_id}` under {root.path}")
+    return folder
+
+
+def _new_run(root: Root, plan: Plan) -> RunFolder:
+    folder = root.run(plan.run_id)
+    try:
+        os.mkdir(folder.path)
+    except FileExistsError:
+        raise Refusal("run_exists", f"the run `{plan.run_id}` was started here before") from None
+    write_atomically(folder.plan, plan.to_json())
+    return folder
+
+
+def _receive_tree(link: Conversation, root: Root, folder: RunFolder, plan: Plan) -> None:
+    manifest = b"".join(link.stream("manifest"))
+    found = checkout.entries(manifest)
+    store = BlobStore(root.blobs, plan.object_format)
+    with _blobs_in_use(root):
+        wanted = list(dict.fromkeys(entry.blob for entry in found))
+        missing = store.missing(wanted)
+        link.tell("need", count=len(missing), bitmap=bitmap(wanted, missing), at=journal.now())
+        computed = checkout.root_hash(found, plan.object_format)
+        if plan.tree != computed:
+            raise checkout.TreeError(f"the tree has the hash {computed}, not {plan.tree}")
+        if missing:
+            _receive_blobs(link.stream("blobs"), store, missing)
+        if not spare.take(root.spares, store, found, folder.tree):
+            checkout.write(store, found, folder.tree)
+    with open(folder.manifest, "wb") as file:
+        file.write(manifest)
+
+
+def bitmap(wanted: list[str], missing: list[str]) -> str:
+    """Which of the wanted blobs are missing: hexadecimal, the first one in the highest bit."""
+    lacking = set(missing)
+    bits = "".join("1" if blob in lacking else "0" for blob in wanted)
+    return f"{int(bits, 2):x}" if bits else "0"
+
+
+def _receive_blobs(pieces: Iterator[bytes], store: BlobStore, missing: list[str]) -> None:
+    """Blobs one behind the other: eight bytes of size, then the content, in the order asked for."""
+    buffer = _Buffer(pieces)
+    for blob in missing:
+        (size,) = _SIZE.unpack(buffer.take(_SIZE.size))
+        incoming = store.receive(blob, size)
+        try:
+            while not incoming.complete:
+                incoming.write(buffer.some(incoming.missing_bytes))
+        except BaseException:
+            incoming.abandon()
+            raise
+        incoming.finish()
+    buffer.end()
+
+
+class _Buffer:
+    """Exact portions out of pieces of any size."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._held = memoryview(b"")
+
+    def some(self, most: int) -> bytes:
+        if not self._held:
+            piece = next(self._pieces, None)
+            if piece is None:
+                raise Refusal("cut_short", "the controller sent fewer bytes than it announced")
+            self._held = memoryview(piece)
+        part, self._held = self._held[:most], self._held[most:]
+        return bytes(part)
+
+    def take(self, count: int) -> bytes:
+        parts = b""
+        while len(parts) < count:
+            parts += self.some(count - len(parts))
+        return parts
+
+    def end(self) -> None:
+        if self._held or next(self._pieces, None) is not None:
+            raise Refusal("too_much", "the controller sent more bytes than were asked for")
+
+
+class _blobs_in_use:  # noqa: N801 - reads as a statement
+    """Keeps `gc` from removing blobs between the answer to the controller and the checkout."""
+
+    def __init__(self, root: Root) -> None:
+        self._path = os.path.join(root.path, "blobs.lock")
+
+    def __enter__(self) -> None:
+        self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._handle, fcntl.LOCK_SH)
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._handle)

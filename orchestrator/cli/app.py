@@ -1,0 +1,249 @@
+"""All commands of `orch`. Their bodies import what they need, so that `--help` stays fast."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="orch",
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Run GPU experiments on a remote host and bring home evidence you can trust.",
+)
+hosts_app = typer.Typer(no_args_is_help=True, help="The hosts you can run on.")
+source_app = typer.Typer(no_args_is_help=True, help="The exact trees that were run.")
+app.add_typer(hosts_app, name="hosts")
+app.add_typer(source_app, name="source")
+
+Experiment = Annotated[Path, typer.Argument(help="The experiment file.", show_default=False)]
+HostOption = Annotated[str | None, typer.Option("--host", help="A name in hosts.yaml, or `local`.")]
+RunName = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run id, its beginning, or `latest`.")
+]
+Plain = Annotated[bool, typer.Option("--plain", help="Plain lines instead of a live table.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON lines, for programs.")]
+Patience = Annotated[
+    str, typer.Option(help="How long a lost link is tried again before giving up.")
+]
+
+
+@app.command()
+def run(
+    experiment: Experiment,
+    host: HostOption = None,
+    plain: Plain = False,
+    json: Json = False,
+    no_preflight: Annotated[
+        bool, typer.Option("--no-preflight", help="Skip the linter; the run records that.")
+    ] = False,
+    patience: Patience = "10m",
+) -> None:
+    """Run an experiment on a host, bring everything home, and compare it with its ledger.
+
+    Exit codes: 0 all passed and all blockers hit; 1 a step failed or an entry missed; 2 the input
+    is wrong; 3 not measured or not comparable; 4 preflight refused; 5 host unreachable (the run may
+    go on); 6 cancelled; 130 detached.
+    """
+    from orchestrator.cli import running
+
+    raise typer.Exit(running.run(experiment, host, plain, json, not no_preflight, patience))
+
+
+@app.command()
+def plan(
+    experiment: Experiment,
+    json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,
+) -> None:
+    """Show the expanded plan and its worst-case wall time, without touching a host."""
+    from orchestrator.cli import planning
+
+    planning.plan(experiment, json)
+
+
+@app.command()
+def schema(
+    kind: Annotated[
+        str | None, typer.Argument(help="experiment, hosts or ledger; all without one.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write files into this directory.")
+    ] = None,
+) -> None:
+    """Print the JSON Schema of a kind of file, for editors."""
+    from orchestrator.cli import planning
+
+    planning.schema(kind, output)
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="The project's top directory.")] = Path(),
+) -> None:
+    """Write a hosts.yaml, a first experiment with its ledger, and the .gitattributes lines."""
+    from orchestrator.cli import starting
+
+    starting.init(folder)
+
+
+@app.command()
+def ls(
+    json: Json = False,
+    host: Annotated[
+        str | None, typer.Option("--host", help="List what lies on a host instead.")
+    ] = None,
+) -> None:
+    """List the runs that are here, or those that lie on a host."""
+    from orchestrator.cli import looking
+
+    looking.ls(json, host)
+
+
+@app.command()
+def show(run_name: RunName = "latest", json: Json = False) -> None:
+    """Show a run again: its ledger, its conditions, what to do next."""
+    from orchestrator.cli import looking
+
+    raise typer.Exit(looking.show(run_name, json))
+
+
+@app.command()
+def logs(
+    run_name: RunName,
+    job: Annotated[
+        str | None, typer.Argument(help="A job's id, such as `sweep[experts=64]`.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")
+    ] = False,
+) -> None:
+    """Print a job's log: from here when the run is home, from the host while it is not."""
+    from orchestrator.cli import looking
+
+    looking.logs(run_name, job, follow)
+
+
+@app.command()
+def attach(
+    run_name: RunName,
+    host: HostOption = None,
+    plain: Plain = False,
+    json: Json = False,
+    patience: Patience = "10m",
+) -> None:
+    """Follow a run again, whatever happened to the laptop, and bring it home when it ends."""
+    from orchestrator.cli import running
+
+    raise typer.Exit(running.attach(run_name, host, plain, json, patience))
+
+
+@app.command()
+def fetch(run_name: RunName, host: HostOption = None) -> None:
+    """Bring home a run that has ended; says so when it has not."""
+    from orchestrator.cli import running
+
+    raise typer.Exit(running.fetch(run_name, host))
+
+
+@app.command()
+def cancel(run_name: RunName, host: HostOption = None) -> None:
+    """Stop a run on its host; what it produced can still be fetched."""
+    from orchestrator.cli import running
+
+    running.cancel(run_name, host)
+
+
+@app.command()
+def verify(
+    target: Annotated[
+        str, typer.Argument(help="A run, or the path of a bundle.zip or a run directory.")
+    ],
+) -> None:
+    """Check a run or a bundle again, offline: every file, every hash, the ledger and the tree."""
+    from orchestrator.cli import looking
+
+    looking.verify(target)
+
+
+@app.command()
+def doctor(
+    host: Annotated[str, typer.Argument(help="A name in hosts.yaml, or `local`.")] = "local",
+) -> None:
+    """Look at a host the way a run will, and say what would get in its way."""
+    from orchestrator.cli import hosting
+
+    raise typer.Exit(hosting.doctor(host))
+
+
+@app.command()
+def gc(
+    host: HostOption = None,
+    older_than: Annotated[str, typer.Option(help="Remove runs older than this.")] = "30d",
+    keep_bytes: Annotated[
+        str, typer.Option(help="Most bytes the stored file contents may take on a host.")
+    ] = "20GB",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")
+    ] = False,
+) -> None:
+    """Remove old runs: here, or with `--host` on a host. A running one is never touched."""
+    from orchestrator.cli import hosting
+
+    hosting.gc(host, older_than, keep_bytes, dry_run)
+
+
+@hosts_app.command("list")
+def hosts_list() -> None:
+    """List the hosts of the hosts.yaml files."""
+    from orchestrator.cli import hosting
+
+    hosting.list_hosts()
+
+
+@hosts_app.command("trust")
+def hosts_trust(
+    name: Annotated[str, typer.Argument(help="A name in hosts.yaml.")],
+    fingerprint: Annotated[
+        str | None,
+        typer.Option(help="The fingerprint you were told; without it you are asked."),
+    ] = None,
+) -> None:
+    """Show the key a host presents, and put it into known_hosts once you confirm it."""
+    from orchestrator.cli import hosting
+
+    hosting.trust(name, fingerprint)
+
+
+@source_app.command("diff")
+def source_diff(
+    old: Annotated[str, typer.Argument(help="A run, or any git revision.")],
+    new: Annotated[str, typer.Argument(help="A run, or any git revision.")],
+    stat: Annotated[bool, typer.Option("--stat", help="Only the names and counts.")] = False,
+) -> None:
+    """Show what changed between the trees of two runs."""
+    from orchestrator.cli import sourcing
+
+    sourcing.diff(old, new, stat)
+
+
+@source_app.command("restore")
+def source_restore(
+    run_name: RunName,
+    folder: Annotated[Path, typer.Argument(help="A new or an empty directory.")],
+) -> None:
+    """Write the exact files of a run into a directory."""
+    from orchestrator.cli import sourcing
+
+    sourcing.restore(run_name, folder)
+
+
+@source_app.command("unsent")
+def source_unsent() -> None:
+    """List what lies in the working copy and does not travel."""
+    from orchestrator.cli import sourcing
+
+    sourcing.unsent()

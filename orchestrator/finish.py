@@ -1,0 +1,301 @@
+"""From a run under way to its verdict: the second half of `orch run`, all of `orch attach`."""
+
+from __future__ import annotations
+
+import hashlib
+import json as json_text
+import signal
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from orchestrator.agent import journal
+from orchestrator.errors import EvidenceError
+from orchestrator.link.following import (
+    Arrived,
+    Back,
+    Event,
+    Following,
+    Lost,
+    Receiving,
+    Tail,
+    Update,
+)
+from orchestrator.link.session import Session
+from orchestrator.report.teller import Teller
+from orchestrator.spec.document import load
+from orchestrator.spec.hosts import Host
+from orchestrator.spec.ledger import Ledger, read_ledger
+from orchestrator.store import results, rundir, unpack
+from orchestrator.store.history import History
+from orchestrator.store.record import Bundle, RunRecord
+from orchestrator.store.rundir import RunDir
+from orchestrator.verdict import conditions, decision
+from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict.reconcile import reconcile as judge
+
+DETACHED_EXIT_CODE = 130
+SECOND_CTRL_C_S = 3.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run between its start and its verdict."""
+
+    folder: RunDir
+    record: RunRecord
+    host_name: str
+    host: Host
+    history: History
+    teller: Teller
+    begun: float
+    session: Session | None = None
+    patience_s: float = 600.0
+    json: bool = False
+    items: tuple[Item, ...] = ()
+    problems: tuple[str, ...] = ()
+    conditions: conditions.Conditions = field(default_factory=conditions.Conditions)
+
+    def noted(self, **changes: Any) -> Outcome:
+        """With another run.json, which is written at once."""
+        record = self.record.model_copy(update=changes)
+        self.folder.write_record(record)
+        return replace(self, record=record)
+
+    def timed(self, **moments: float) -> Outcome:
+        return self.noted(timings=self.record.timings.model_copy(update=moments))
+
+    def since_begin_s(self) -> float:
+        return round(time.monotonic() - self.begun, 3)
+
+
+def finish(outcome: Outcome) -> int:
+    """From a run that is under way to its exit code."""
+    for step in (follow, verify, reconcile, tell):
+        result = step(outcome)
+        if isinstance(result, int):
+            return result
+        outcome = result
+    raise AssertionError("`tell` returns an exit code")
+
+
+# ---- follow
+
+
+def follow(outcome: Outcome) -> Outcome | int:
+    """Watch the run until its bundle is here; the first Ctrl-C detaches, a second one cancels."""
+    following = Following(
+        outcome.host_name,
+        outcome.host,
+        outcome.record.run_id,
+        journal=outcome.folder.journal,
+        bundle=outcome.folder.incoming,
+        session=outcome.session,
+        patience_s=outcome.patience_s,
+    )
+    with _CtrlC() as ctrl_c:
+        for update in following:
+            outcome = _told(outcome, update)
+            if isinstance(update, Arrived):
+                return outcome.noted(bundle=Bundle(size=update.size, sha256=update.sha256))
+            if ctrl_c.is_pressed_twice():
+                outcome.teller.note("cancelling; what was produced still comes home")
+                following.cancel()
+            elif ctrl_c.is_over():
+                following.leave()
+                return DETACHED_EXIT_CODE
+            elif ctrl_c.is_news():
+                _say_how_to_go_on(outcome)
+    return DETACHED_EXIT_CODE
+
+
+def _told(outcome: Outcome, update: Update) -> Outcome:
+    """Pass an update on, and remember what it changes."""
+    teller = outcome.teller
+    if isinstance(update, Event):
+        outcome = replace(outcome, history=outcome.history.after(update.facts))
+        teller.event(update.facts, outcome.history)
+        return _noted_moment(outcome, update.facts)
+    if isinstance(update, Tail):
+        teller.tail(update.job, update.line)
+    elif isinstance(update, Receiving):
+        teller.receiving(update.done_bytes)
+    elif isinstance(update, Lost):
+        teller.link_lost(update.reason, update.pause_s)
+    elif isinstance(update, Back):
+        teller.link_back()
+    else:
+        teller.tick()
+    return outcome
+
+
+def _noted_moment(outcome: Outcome, event: dict[str, Any]) -> Outcome:
+    kind = event["event"]
+    if kind == journal.RUN_STARTED:
+        tree = outcome.record.tree.model_copy(update={"host": event["tree"]})
+        return outcome.noted(tree=tree)
+    if kind == journal.STEP_STARTED and outcome.record.timings.first_step_s is None:
+        return outcome.timed(first_step_s=outcome.since_begin_s())
+    if kind == journal.RUN_ENDED:
+        return outcome.timed(ended_s=outcome.since_begin_s()).noted(
+            state="ended", counts=outcome.history.counts
+        )
+    return outcome
+
+
+def _say_how_to_go_on(outcome: Outcome) -> None:
+    run_id = outcome.record.run_id
+    outcome.teller.note(
+        f"detaching; the run goes on at {outcome.host_name}\n"
+        f"  follow it again: orch attach {run_id}\n"
+        f"  stop it:         orch cancel {run_id}   (or press Ctrl-C again within "
+        f"{SECOND_CTRL_C_S:.0f} s)"
+    )
+
+
+class _CtrlC:
+    """Counts Ctrl-C without raising in the middle of anything."""
+
+    def __init__(self) -> None:
+        self._pressed: list[float] = []
+        self._told = False
+        self._cancelled = False
+
+    def __enter__(self) -> _CtrlC:
+        self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def is_news(self) -> bool:
+        """The first press, told once."""
+        news = bool(self._pressed) and not self._told
+        self._told = self._told or news
+        return news
+
+    def is_pressed_twice(self) -> bool:
+        """The second press in time, told once."""
+        twice = len(self._pressed) >= 2 and not self._cancelled
+        self._cancelled = self._cancelled or twice
+        return twice
+
+    def is_over(self) -> bool:
+        """Pressed once, and the time for a second press has passed."""
+        if self._cancelled or not self._pressed:
+            return False
+        return time.monotonic() - self._pressed[0] > SECOND_CTRL_C_S
+
+    def _note(self, *_: object) -> None:
+        self._pressed.append(time.monotonic())
+
+
+# ---- verify
+
+
+def verify(outcome: Outcome) -> Outcome:
+    """Check the bundle against the host's word and its own manifest, and put it in its place.
+
+    Raises:
+        EvidenceError: something in it is not what it claims; nothing half-checked is left behind.
+    """
+    folder, announced = outcome.folder, outcome.record.bundle
+    assert announced is not None, "`follow` ends with the host's word on the bundle"
+    found = unpack.file_sha256(folder.incoming)
+    if found != announced.sha256:
+        folder.incoming.unlink()
+        raise EvidenceError(
+            f"the bundle that arrived is {found[:12]}, the host's is {announced.sha256[:12]}",
+            expected="equal sha256",
+            fix=f"orch fetch {outcome.record.run_id}",
+        )
+    _check_tree(outcome)
+    folder.incoming.replace(folder.bundle)
+    contents = unpack.unpack(folder.bundle, folder.evidence)
+    files = announced.model_copy(update={"files": len(contents.members)})
+    return outcome.noted(bundle=files, state="home").timed(home_s=outcome.since_begin_s())
+
+
+def _check_tree(outcome: Outcome) -> None:
+    tree = outcome.record.tree
+    if tree.host != tree.local:
+        raise EvidenceError(
+            f"the host ran the tree {tree.host or 'unknown'}, not {tree.local}",
+            fix="report this: the agent verifies the tree before the first step",
+        )
+
+
+# ---- reconcile
+
+
+def reconcile(outcome: Outcome) -> Outcome:
+    """The sealed ledger against what came home; the verdict is written beside it.
+
+    Raises:
+        EvidenceError: the ledger was changed after it was sealed.
+    """
+    folder, record = outcome.folder, outcome.record
+    history = outcome.history
+    found = results.read(folder.evidence, history)
+    caches = (history.caches or {}).get("state", "")
+    known = conditions.read(folder.evidence, caches)
+    items = judge(sealed_ledger(folder, record), found.found, history, known)
+    code = decision.exit_code(history, items)
+    verdict = {
+        "schema": 1,
+        "run_id": record.run_id,
+        "exit_code": code,
+        "items": [item.as_json() for item in items],
+        "problems": list(found.problems),
+    }
+    text = json_text.dumps(verdict, indent=1, ensure_ascii=False)
+    rundir.write_atomically(folder.verdict, text + "\n")
+    outcome = outcome.noted(exit_code=code)
+    return replace(outcome, items=tuple(items), problems=found.problems, conditions=known)
+
+
+def sealed_ledger(folder: RunDir, record: RunRecord) -> Ledger | None:
+    """The ledger of a run, as it was sealed.
+
+    Raises:
+        EvidenceError: the copy in the run's directory is not the one that was sealed.
+    """
+    if record.ledger is None:
+        return None
+    content = folder.ledger.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != record.ledger.sha256:
+        raise EvidenceError(
+            f"{folder.ledger} was changed after the run began",
+            expected=f"sha256 {record.ledger.sha256[:12]}, found {found[:12]}",
+            fix="restore it; a new prediction belongs to the next run's ledger",
+        )
+    return read_ledger(load(folder.ledger))
+
+
+# ---- tell
+
+
+def tell(outcome: Outcome) -> int:
+    """The report, and the exit code."""
+    # Imported here: rich takes longer to load than a no-op step to run.
+    from orchestrator.report import summary
+
+    outcome.teller.close()
+    shown = summary.Summary(
+        outcome.record,
+        outcome.folder.path,
+        outcome.history,
+        outcome.items,
+        outcome.conditions,
+        outcome.problems,
+    )
+    if outcome.json:
+        from orchestrator.report.jsonlines import say
+
+        say("verdict", **summary.as_json(shown))
+    else:
+        summary.show(shown)
+    sys.stdout.flush()
+    return decision.exit_code(outcome.history, outcome.items)

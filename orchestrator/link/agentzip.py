@@ -1,0 +1,45 @@
+"""The agent as one zip: its modules, the NVML binding, and the guards of the linter.
+
+The zip is the same bytes for the same files: a host that unpacked it before uses what it has.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import io
+import zipfile
+from pathlib import Path
+
+_FIXED_TIME = (1980, 1, 1, 0, 0, 0)
+_HERE = Path(__file__).resolve().parent
+_AGENT = _HERE.parent / "agent"
+_GUARD = _HERE.parent.parent / "preflight" / "guard.py"
+
+
+@functools.cache
+def build() -> bytes:
+    """The zip."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, content in sorted(_members().items()):
+            archive.writestr(zipfile.ZipInfo(name, _FIXED_TIME), content, zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+def _members() -> dict[str, bytes]:
+    members = {"orchestrator/__init__.py": b""}
+    for path in _AGENT.rglob("*.py"):
+        name = path.relative_to(_AGENT).as_posix()
+        members[f"orchestrator/agent/{name}"] = path.read_bytes()
+    members["pynvml.py"] = _module_source("pynvml")
+    if _GUARD.is_file():
+        members["orchestrator/agent/payload/preflight_guard.py"] = _GUARD.read_bytes()
+    return members
+
+
+def _module_source(name: str) -> bytes:
+    spec = importlib.util.find_spec(name)
+    assert spec is not None, f"{name} is a dependency"
+    assert spec.origin is not None, f"{name} is a plain module"
+    return Path(spec.origin).read_bytes()

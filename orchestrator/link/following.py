@@ -1,0 +1,237 @@
+"""Following a run until its bundle is home, over as many connections as that takes.
+
+What came so far is kept in two files, so a broken link costs the bytes that were under way and no
+more: the next connection goes on at their ends.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from orchestrator.agent.frames import Data
+from orchestrator.agent.journal import LineReader
+from orchestrator.errors import ProtocolError, Unreachable
+from orchestrator.link.session import LinkLost, Session
+from orchestrator.spec.hosts import Host
+
+ATTACH_DEADLINE_S = 60.0
+_TICK_S = 0.1
+_SILENCE_S = 25.0
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Event:
+    """A line of the journal."""
+
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The last line of the running job's log."""
+
+    job: str
+    line: str
+
+
+@dataclass(frozen=True)
+class Receiving:
+    """So many bytes of the bundle are here."""
+
+    done_bytes: int
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The link broke; another attempt follows after a pause."""
+
+    reason: str
+    pause_s: float
+
+
+@dataclass(frozen=True)
+class Back:
+    """The link holds again."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Nothing happened; a chance to redraw, or to leave."""
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """The bundle is here: what the host says its size and sha256 are."""
+
+    size: int
+    sha256: str
+
+
+Update = Event | Tail | Receiving | Lost | Back | Tick | Arrived
+
+
+class Following:
+    """One run being followed. Iterate over it; `cancel` and `leave` may be called meanwhile."""
+
+    def __init__(
+        self,
+        name: str,
+        host: Host,
+        run_id: str,
+        *,
+        journal: Path,
+        bundle: Path,
+        session: Session | None = None,
+        patience_s: float = 600.0,
+    ) -> None:
+        """Follow a run.
+
+        Args:
+            journal: file that receives the journal; what it holds already is not asked for again.
+            bundle: file that receives the zip, likewise.
+            session: an open conversation that has just started or attached to the run.
+            patience_s: how long a lost link is tried again before `Unreachable` is raised.
+        """
+        self._name = name
+        self._host = host
+        self._run_id = run_id
+        self._journal = journal
+        self._bundle = bundle
+        self._session = session
+        self._patience_s = patience_s
+        self._reader = LineReader()
+        self._leaving = False
+
+    def __iter__(self) -> Iterator[Update]:
+        """Updates until the bundle has arrived.
+
+        Raises:
+            Unreachable: the link did not come back in time; the run on the host goes on.
+            Refused: the host knows no such run.
+        """
+        yield from self._known_events()
+        lost_at = 0.0
+        pause_s = _FIRST_PAUSE_S
+        while not self._leaving:
+            try:
+                if self._session is None:
+                    self._session = self._attach()
+                if lost_at:
+                    lost_at, pause_s = 0.0, _FIRST_PAUSE_S
+                    yield Back()
+                for update in self._converse(self._session):
+                    yield update
+                    if isinstance(update, Arrived):
+                        return
+            except (LinkLost, Unreachable) as error:
+                lost_at = lost_at or time.monotonic()
+                self._drop()
+                if time.monotonic() - lost_at > self._patience_s:
+                    raise Unreachable(
+                        f"the link to `{self._name}` was lost and did not come back within "
+                        f"{self._patience_s:.0f} s: {error}",
+                        fix=f"the run goes on there; later: `orch attach {self._run_id}`",
+                    ) from error
+                yield Lost(str(error), pause_s)
+                yield from self._pause(pause_s)
+                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    def cancel(self) -> None:
+        """Tell the host to stop the run; what it produced still comes home."""
+        if self._session is not None:
+            self._session.tell("cancel", who="the controller")
+
+    def leave(self) -> None:
+        """Stop following; the run goes on."""
+        self._leaving = True
+        self._drop()
+
+    # -- one connection
+
+    def _attach(self) -> Session:
+        self._forget_half_line()
+        session = Session(self._name, self._host)
+        try:
+            session.open(
+                "attach",
+                run_id=self._run_id,
+                journal_at=_size(self._journal),
+                bundle_at=_size(self._bundle),
+            )
+            session.expect("welcome", ATTACH_DEADLINE_S)
+            session.expect("attached", ATTACH_DEADLINE_S)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _converse(self, session: Session) -> Iterator[Update]:
+        heard_at = time.monotonic()
+        with self._journal.open("ab") as journal, self._bundle.open("ab") as bundle:
+            while not self._leaving:
+                frame = session.next(_TICK_S)
+                if frame is None:
+                    if time.monotonic() - heard_at > _SILENCE_S:
+                        raise LinkLost(f"no word for {_SILENCE_S:.0f} s")
+                    yield Tick()
+                    continue
+                heard_at = time.monotonic()
+                if isinstance(frame, Data):
+                    yield from self._take(frame, journal, bundle)
+                elif frame["type"] == "tail":
+                    yield Tail(frame["id"], frame["line"])
+                elif frame["type"] == "bundle_end":
+                    bundle.flush()
+                    session.leave()
+                    self._session = None
+                    yield Arrived(int(frame["size"]), str(frame["sha256"]))
+
+    def _take(self, data: Data, journal: IO[bytes], bundle: IO[bytes]) -> Iterator[Update]:
+        target = {"journal": journal, "bundle": bundle}.get(data.stream)
+        if target is None or target.tell() != data.offset:
+            raise ProtocolError(f"bytes of `{data.stream}` at {data.offset} fit nowhere")
+        target.write(data.body)
+        if data.stream == "bundle":
+            yield Receiving(target.tell())
+            return
+        journal.flush()
+        for facts in self._reader.feed(data.body):
+            yield Event(facts)
+
+    def _known_events(self) -> Iterator[Update]:
+        """What an earlier visit brought home, so that the picture is whole."""
+        if self._journal.exists():
+            for facts in self._reader.feed(self._journal.read_bytes()):
+                yield Event(facts)
+
+    def _pause(self, pause_s: float) -> Iterator[Update]:
+        # Jitter, so that a host that comes back is not met by everybody at once.
+        end = time.monotonic() + pause_s * random.uniform(0.7, 1.3)  # noqa: S311
+        while time.monotonic() < end and not self._leaving:
+            time.sleep(min(_TICK_S, max(end - time.monotonic(), 0)))
+            yield Tick()
+
+    def _forget_half_line(self) -> None:
+        """A host that ends a dead supervisor's run cuts the half line at the journal's end."""
+        if self._journal.exists():
+            content = self._journal.read_bytes()
+            whole = content.rfind(b"\n") + 1
+            if whole < len(content):
+                self._journal.write_bytes(content[:whole])
+            self._reader = LineReader()
+
+    def _drop(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

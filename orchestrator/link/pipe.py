@@ -1,0 +1,100 @@
+"""The seam of the link: a byte pipe to a `python3` on the host, and nothing more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from typing import IO, Protocol
+
+from orchestrator.errors import Unreachable
+
+CLOSE_DEADLINE_S = 5.0
+_STDERR_SHOWN = 2000
+
+
+class Pipe(Protocol):
+    """Bytes to and from a program on the host."""
+
+    def read(self, count: int) -> bytes:
+        """Up to `count` bytes; blocks; no bytes only at the end."""
+
+    def write(self, data: bytes) -> None:
+        """All of the bytes.
+
+        Raises:
+            OSError: nobody takes them any more.
+        """
+
+    def close(self) -> None:
+        """Let go of the link, whatever its state; returns soon."""
+
+    def last_words(self) -> str:
+        """What the carrier or the host said on standard error, and how it ended."""
+
+    def exit_code(self) -> int | None:
+        """The exit code at the other end, if the carrier knows it."""
+
+
+class ProcessPipe:
+    """A pipe to a local child process: the local agent, or a program that carries the link."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        try:
+            self._process = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                bufsize=0,
+                # Ctrl-C is for us: it must not cut the link before we have spoken.
+                start_new_session=os.name != "nt",
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+            )
+        except OSError as error:
+            self._errors.close()
+            raise Unreachable(
+                f"cannot start `{argv[0]}`: {error.strerror or error}",
+                fix="correct the carrier of this host in hosts.yaml, or install the program",
+            ) from error
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input, self._output = self._process.stdin, self._process.stdout
+
+    def read(self, count: int) -> bytes:
+        try:
+            return os.read(self._output.fileno(), count)
+        except (OSError, ValueError):
+            # Closed by `close` in another thread.
+            return b""
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._input.fileno(), view) :]
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._input.close()
+        try:
+            self._process.wait(timeout=CLOSE_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(timeout=CLOSE_DEADLINE_S)
+        with contextlib.suppress(OSError):
+            self._output.close()
+
+    def last_words(self) -> str:
+        with contextlib.suppress(ValueError):
+            self._errors.seek(0)
+            return self._errors.read()[-_STDERR_SHOWN:].decode("utf-8", "replace").strip()
+        return ""
+
+    def exit_code(self) -> int | None:
+        try:
+            return self._process.wait(timeout=CLOSE_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            return None

@@ -1,0 +1,218 @@
+"""The controller's end of the link: the agent sent ahead, then frames both ways."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.agent import frames
+from orchestrator.agent.frames import GREETING, Data, Frame, FrameError, Packer, StreamEnded
+from orchestrator.errors import InternalError, OrchError, ProtocolError, Unreachable
+from orchestrator.link import agentzip, bootstrap, carriers
+from orchestrator.link.pipe import Pipe
+from orchestrator.spec.hosts import Host
+
+# The agent says something every 5 s; three missed words, and the link counts as dead.
+SILENCE_S = 20.0
+PING_S = 10.0
+_MAX_NOISE_BYTES = 1 << 20
+_QUEUED_FRAMES = 64
+
+
+class LinkLost(Exception):
+    """The link broke in mid-conversation; the run on the host goes on."""
+
+
+class Refused(OrchError):
+    """The agent will not do what it was asked; `code` says which refusal it is."""
+
+    exit_code = 5
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Session:
+    """One conversation with the agent on a host. Use as a context manager."""
+
+    def __init__(self, name: str, host: Host) -> None:
+        self._name = name
+        self._host = host
+        self._pipe: Pipe = carriers.open_pipe(name, host)
+        # Deflating costs more than a local pipe or a fast bus would.
+        self._packer = Packer(compress=host.carrier != "local")
+        self._heard: queue.Queue[Frame | BaseException] = queue.Queue(_QUEUED_FRAMES)
+        self._closed = threading.Event()
+        self._pinged_at = time.monotonic()
+        self.noise = b""
+        self._greeted = False
+        self._reader = threading.Thread(target=self._listen, name="link reader", daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open(self, action: str, **facts: Any) -> None:
+        """Send the agent and say what is wanted, all in one breath."""
+        opening = bootstrap.opening(
+            agentzip.build(), root=self._host.root, interpreter=carriers.first_line(self._host)
+        )
+        hello = {
+            "type": "hello",
+            "protocol": frames.PROTOCOL,
+            "action": action,
+            "root": self._host.root,
+            "compress": self._host.carrier != "local",
+            **facts,
+        }
+        self._write(opening + frames.message(hello))
+
+    def leave(self) -> None:
+        """Close without waiting: everything that matters has been said and heard."""
+        self._closed.set()
+        threading.Thread(target=self.close, name="link closer", daemon=True).start()
+
+    def close(self) -> None:
+        self._closed.set()
+        self._pipe.close()
+        # The reader may stand before a full queue that nobody empties any more.
+        while self._reader.is_alive():
+            try:
+                self._heard.get(timeout=0.05)
+            except queue.Empty:
+                self._reader.join(timeout=0.05)
+
+    # -- telling
+
+    def tell(self, kind: str, **facts: Any) -> None:
+        self._write(frames.message({"type": kind, **facts}))
+
+    def send(self, stream: str, offset: int, body: bytes) -> None:
+        self._write(self._packer.data(stream, offset, body))
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self._pipe.write(data)
+        except (OSError, EOFError) as error:
+            raise self._explained(error) from error
+
+    # -- hearing
+
+    def next(self, wait_s: float) -> Frame | None:
+        """The next frame, or None when nothing came in that time.
+
+        Raises:
+            LinkLost, HostError: the link is gone; the error says what the carrier said.
+            Refused: the agent said no.
+            InternalError: the agent is broken; its traceback is in the text.
+        """
+        if time.monotonic() - self._pinged_at > PING_S:
+            self._pinged_at = time.monotonic()
+            self.tell("ping")
+        try:
+            heard = self._heard.get(timeout=max(wait_s, 0))
+        except queue.Empty:
+            return None
+        if isinstance(heard, BaseException):
+            raise self._explained(heard)
+        if not isinstance(heard, Data):
+            _raise_if_refused(heard)
+        return heard
+
+    def expect(self, kind: str, deadline_s: float) -> Mapping[str, Any]:
+        """The next message, which must be of that type.
+
+        Raises:
+            Unreachable: nothing came in that time.
+            ProtocolError: something else came.
+        """
+        frame = self.next(deadline_s)
+        if frame is None:
+            raise Unreachable(
+                f"`{self._name}` connected, but its agent said nothing for {deadline_s:.0f} s",
+                fix=f"orch doctor {self._name}",
+            )
+        if isinstance(frame, Data) or frame["type"] != kind:
+            raise ProtocolError(f"`{self._name}` said something else than `{kind}`: {frame!r:.200}")
+        return frame
+
+    def _listen(self) -> None:
+        """Runs in its own thread: a pipe on Windows cannot be waited for in any other way."""
+        try:
+            self.noise = self._skip_noise()
+            self._greeted = True
+            for frame in frames.read_frames(self._pipe.read):
+                self._put(frame)
+        except (StreamEnded, FrameError) as error:
+            self._put(error)
+        except BaseException as error:  # noqa: BLE001 - raised again where somebody hears it
+            self._put(error)
+
+    def _put(self, heard: Frame | BaseException) -> None:
+        while not self._closed.is_set():
+            try:
+                self._heard.put(heard, timeout=0.2)
+            except queue.Full:
+                continue
+            return
+
+    def _skip_noise(self) -> bytes:
+        """Everything before the greeting: banners, and what start-up files print."""
+        seen = b""
+        while GREETING not in seen:
+            # Byte for byte near the end: what follows the greeting belongs to the frames.
+            piece = self._pipe.read(_safe_portion(seen))
+            if not piece:
+                self.noise = seen
+                raise StreamEnded("the stream ended before the agent greeted")
+            seen += piece
+            if len(seen) > _MAX_NOISE_BYTES:
+                raise FrameError("a megabyte of output and no greeting in it")
+        return seen[: -len(GREETING)]
+
+    def _explained(self, error: BaseException) -> BaseException:
+        """What the user hears when the link fails, from the most telling source there is."""
+        if isinstance(error, FrameError):
+            return ProtocolError(
+                f"what `{self._name}` sends is not our protocol: {error}",
+                fix=f"orch doctor {self._name}",
+            )
+        if not isinstance(error, (StreamEnded, OSError, EOFError)):
+            return error
+        said, code = self._pipe.last_words(), self._pipe.exit_code()
+        if self._host.carrier == "openssh" and code == 255:
+            from orchestrator.link import openssh
+
+            explained = openssh.explain(self._name, self._host, said)
+            return LinkLost(str(explained)) if self._greeted else explained
+        if self._greeted:
+            return LinkLost(said or "the link broke")
+        noise = self.noise.decode("utf-8", "replace").strip()
+        reason = bootstrap.EXIT_CODES.get(code or 0, f"exit code {code}" if code else "")
+        parts = [part for part in (reason, said, noise[-300:]) if part]
+        return Unreachable(
+            f"the agent did not start on `{self._name}`: {'; '.join(parts) or 'no reason given'}",
+            fix=f"set `agent_python:` of the host, or run `orch doctor {self._name}`",
+        )
+
+
+def _safe_portion(seen: bytes) -> int:
+    """How many bytes may be read without reading past the end of a greeting."""
+    for length in range(min(len(GREETING), len(seen)), 0, -1):
+        if seen.endswith(GREETING[:length]):
+            return len(GREETING) - length
+    return len(GREETING)
+
+
+def _raise_if_refused(message: Mapping[str, Any]) -> None:
+    if message["type"] == "refused":
+        raise Refused(str(message["code"]), str(message["text"]))
+    if message["type"] == "broken":
+        raise InternalError(f"the agent failed: {message['text']}\n{message['traceback']}")

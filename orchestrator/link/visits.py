@@ -1,0 +1,98 @@
+"""Short visits to a host: one question, one answer, good-bye."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.agent.frames import Data
+from orchestrator.errors import ProtocolError
+from orchestrator.link.session import Session
+from orchestrator.spec.hosts import Host
+
+ANSWER_DEADLINE_S = 60.0
+
+
+def _ask(name: str, host: Host, action: str, answer: str, **facts: Any) -> Mapping[str, Any]:
+    with Session(name, host) as session:
+        session.open(action, **facts)
+        session.expect("welcome", ANSWER_DEADLINE_S)
+        return session.expect(answer, ANSWER_DEADLINE_S)
+
+
+def runs(name: str, host: Host) -> list[Mapping[str, Any]]:
+    """The runs that lie on a host, oldest first."""
+    return list(_ask(name, host, "list", "runs")["runs"])
+
+
+def status(name: str, host: Host, run_id: str) -> Mapping[str, Any]:
+    """How a run stands on its host. The id may be a beginning that only one run has."""
+    return _ask(name, host, "status", "status", run_id=run_id)
+
+
+def plan(name: str, host: Host, run_id: str) -> str:
+    """The plan of a run, as JSON."""
+    return str(_ask(name, host, "plan", "plan", run_id=run_id)["plan"])
+
+
+def cancel(name: str, host: Host, run_id: str) -> bool:
+    """Stop a run; False when it was not running any more."""
+    answer = _ask(name, host, "cancel", "cancelled", run_id=run_id, who="orch cancel")
+    return bool(answer["was_running"])
+
+
+def sweep(
+    name: str, host: Host, *, older_than_s: float, keep_bytes: int, dry_run: bool
+) -> Mapping[str, Any]:
+    """Remove old runs and unused file contents on a host."""
+    return _ask(
+        name,
+        host,
+        "sweep",
+        "swept",
+        older_than_s=older_than_s,
+        keep_bytes=keep_bytes,
+        dry_run=dry_run,
+    )
+
+
+@dataclass(frozen=True)
+class Checkup:
+    """What `orch doctor` learns of a host and of the way to it."""
+
+    welcome: Mapping[str, Any]
+    findings: list[Mapping[str, str]]
+    noise: bytes
+    greeted_s: float
+    host_at: str
+
+
+def checkup(name: str, host: Host) -> Checkup:
+    """Reach a host as a run would, and let the agent look around."""
+    begun = time.monotonic()
+    with Session(name, host) as session:
+        session.open("checkup")
+        welcome = session.expect("welcome", ANSWER_DEADLINE_S)
+        greeted_s = time.monotonic() - begun
+        answer = session.expect("checkup", ANSWER_DEADLINE_S)
+        return Checkup(
+            welcome, list(answer["findings"]), session.noise, greeted_s, str(answer["at"])
+        )
+
+
+def log(name: str, host: Host, run_id: str, job: str | None, *, follow: bool) -> Iterator[bytes]:
+    """A job's log, piece by piece; the first piece may be a long time coming with `follow`."""
+    with Session(name, host) as session:
+        session.open("logs", run_id=run_id, job=job, follow=follow)
+        session.expect("welcome", ANSWER_DEADLINE_S)
+        session.expect("log_of", ANSWER_DEADLINE_S)
+        while True:
+            frame = session.next(ANSWER_DEADLINE_S)
+            if isinstance(frame, Data):
+                yield frame.body
+            elif frame is not None and frame["type"] == "bye":
+                return
+            elif frame is None:
+                raise ProtocolError(f"`{name}` went silent in the middle of a log")

@@ -1,0 +1,265 @@
+"""The report at the end of a run: what missed, what it was measured under, what to do next."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.agent import journal
+from orchestrator.report.words import (
+    STATE_STYLES,
+    harmless,
+    how_it_ended,
+    show_value,
+    show_where,
+    state_words,
+)
+from orchestrator.spec.quantity import show_duration
+from orchestrator.store.history import History, JobView
+from orchestrator.store.record import RunRecord
+from orchestrator.verdict import reconcile
+from orchestrator.verdict.conditions import Conditions, Field
+from orchestrator.verdict.decision import exit_code
+from orchestrator.verdict.reconcile import Item
+
+# A pipe has no width; wrapping there would break the lines people grep for.
+_PLAIN_WIDTH = 200
+STATUS_STYLES: Mapping[str, str] = {
+    reconcile.HIT: "green",
+    reconcile.MISS: "bold red",
+    reconcile.MISSING: "bold yellow",
+    reconcile.NOT_COMPARABLE: "bold yellow",
+    reconcile.NEW: "cyan",
+}
+_MAX_HITS = 30
+_MAX_NEW = 12
+_MAX_BAD_JOBS = 12
+
+# Facts a reader wants before believing a number, in this order, when the host has them.
+_TELLING = (
+    "driver.version",
+    "cpu.model",
+    "os.kernel",
+    "python.version",
+    "torch.version",
+    "triton.version",
+    "cuda.version",
+)
+_TELLING_GPU = ("name", "clock_sm", "clock_sm_max", "power_limit", "throttle_reasons", "ecc_mode")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything the report shows."""
+
+    record: RunRecord
+    folder: Path
+    history: History
+    items: Sequence[Item]
+    conditions: Conditions
+    problems: Sequence[str] = ()
+
+
+def show(summary: Summary, console: Console | None = None) -> None:
+    """Write the report to the terminal, or as plain text where there is none."""
+    out = console or Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
+    for part in (_jobs(summary.history), _items(summary.items), _conditions(summary.conditions)):
+        if part is not None:
+            out.print(part)
+    for problem in summary.problems:
+        out.print(Text(f"unreadable result: {harmless(problem)}", style="yellow"))
+    out.print(_banner(summary))
+    for line in _next_actions(summary):
+        out.print(Text(line))
+
+
+# ---- jobs
+
+
+def _jobs(history: History) -> RenderableType | None:
+    bad = [job for job in history.jobs.values() if job.state != journal.PASSED]
+    if not bad:
+        return None
+    parts: list[RenderableType] = []
+    for job in bad[:_MAX_BAD_JOBS]:
+        style = STATE_STYLES.get(job.state, "")
+        parts.append(Text.assemble((job.id, "bold"), "  ", (how_it_ended(job), style)))
+        parts += [Text(f"    {harmless(line)}", style="dim") for line in _telling_lines(job)]
+    if len(bad) > _MAX_BAD_JOBS:
+        parts.append(Text(f"and {len(bad) - _MAX_BAD_JOBS} more that did not pass", style="dim"))
+    return Group(*parts)
+
+
+def _telling_lines(job: JobView) -> Sequence[str]:
+    return () if job.state == journal.SKIPPED else job.tail[-4:]
+
+
+# ---- ledger
+
+
+def _items(items: Sequence[Item]) -> RenderableType | None:
+    if not items:
+        return None
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("", no_wrap=True)
+    table.add_column("entry")
+    table.add_column("measured", justify="right", no_wrap=True)
+    table.add_column("expected", no_wrap=True)
+    table.add_column("distance", justify="right", no_wrap=True)
+    for item in _shown(items):
+        status = Text(item.status.replace("_", " "), style=STATUS_STYLES[item.status])
+        table.add_row(status, _named(item), _measured(item), item.expected, _distance(item))
+        if item.reason:
+            table.add_row("", Text(f"  {harmless(item.reason)}", style="dim"))
+        elif item.status == reconcile.MISS and item.decides:
+            table.add_row("", Text(f"  decides: {harmless(item.decides)}", style="dim"))
+    hidden = len(items) - len(_shown(items))
+    parts: list[RenderableType] = [table]
+    if hidden:
+        parts.append(Text(f"and {hidden} more in verdict.json", style="dim"))
+    return Group(*parts)
+
+
+def _shown(items: Sequence[Item]) -> list[Item]:
+    """All that went wrong, and as many of the rest as fit a screen."""
+    limits = {reconcile.HIT: _MAX_HITS, reconcile.NEW: _MAX_NEW}
+    kept: list[Item] = []
+    counts: dict[str, int] = {}
+    for item in items:
+        counts[item.status] = counts.get(item.status, 0) + 1
+        if counts[item.status] <= limits.get(item.status, len(items)):
+            kept.append(item)
+    return kept
+
+
+def _named(item: Item) -> Text:
+    if item.status == reconcile.NEW:
+        place = f"{item.step}[{show_where(item.where)}]" if item.where else item.step
+        return Text.assemble(item.metric, ("  " + place, "dim"))
+    style = "" if item.severity == "blocker" else "italic"
+    return Text(item.id if item.severity == "blocker" else f"{item.id} (info)", style=style)
+
+
+def _measured(item: Item) -> str:
+    return "-" if item.measured is None else show_value(item.measured, item.unit)
+
+
+def _distance(item: Item) -> str:
+    return "" if item.distance is None else f"{item.distance:+.2f}"
+
+
+# ---- conditions
+
+
+def _conditions(conditions: Conditions) -> RenderableType | None:
+    lines = [*_facts(conditions), *_drift(conditions)]
+    if not lines:
+        return Text("conditions: no snapshot of the host came home", style="bold yellow")
+    return Group(*lines)
+
+
+def _facts(conditions: Conditions) -> Iterable[Text]:
+    fields = conditions.before
+    told = [_fact(name, fields[name]) for name in _TELLING if _is_known(fields.get(name))]
+    if conditions.caches:
+        told.append(f"caches {conditions.caches}")
+    if told:
+        yield Text("conditions: " + ", ".join(told), style="dim")
+    for index in range(64):
+        parts = [
+            _fact(name, fields[f"gpu.{index}.{name}"])
+            for name in _TELLING_GPU
+            if _is_known(fields.get(f"gpu.{index}.{name}"))
+        ]
+        if not parts:
+            return
+        yield Text(f"  GPU {index}: " + ", ".join(parts), style="dim")
+
+
+def _is_known(field: Field | None) -> bool:
+    return field is not None and field.state == "value"
+
+
+def _fact(name: str, field: Field) -> str:
+    label = name.removesuffix(".version").removesuffix(".model").removesuffix(".name")
+    bare = label in ("name", "cpu")
+    return harmless(f"{'' if bare else label + ' '}{show_value(field.value, field.unit)}")
+
+
+def _drift(conditions: Conditions) -> Iterable[Text]:
+    """What was identity and is another now: such a run compares with nothing."""
+    for name, before in conditions.before.items():
+        after = conditions.after.get(name)
+        if before.severity != "identity" or after is None:
+            continue
+        if (before.state, before.value) != (after.state, after.value):
+            yield Text(
+                f"changed during the run: {name}: {before.value} -> {after.value}", "bold yellow"
+            )
+
+
+# ---- verdict
+
+
+def _banner(summary: Summary) -> Text:
+    code = exit_code(summary.history, summary.items)
+    jobs = ", ".join(f"{n} {state_words(s)}" for s, n in sorted(summary.history.counts.items()))
+    ledger = _ledger_words(summary.items)
+    style = {0: "bold green", 3: "bold yellow", 6: "bold yellow"}.get(code, "bold red")
+    words = {0: "all as predicted", 1: "not as predicted", 3: "not fully measured", 6: "cancelled"}
+    verdict = words.get(code, "") if summary.items or code != 0 else "all steps passed"
+    if code == 1 and not any(i.status == reconcile.MISS for i in summary.items):
+        verdict = "a step did not pass"
+    return Text(f"\n{summary.record.run_id}: {verdict}: {jobs}{ledger}", style=style)
+
+
+def _ledger_words(items: Sequence[Item]) -> str:
+    counts: dict[str, int] = {}
+    for item in items:
+        counts[item.status] = counts.get(item.status, 0) + 1
+    words = [f"{counts[s]} {s.replace('_', ' ')}" for s in reconcile.ORDER if s in counts]
+    return f"; ledger: {', '.join(words)}" if words else ""
+
+
+def _next_actions(summary: Summary) -> Iterable[str]:
+    record = summary.record
+    yield f"  {_shown_path(summary.folder)}"
+    bad = next((j for j in summary.history.jobs.values() if j.state in _WITH_LOG), None)
+    if bad is not None:
+        yield f"  read its log: orch logs {record.run_id} '{bad.id}'"
+    timings = record.timings
+    if timings.first_step_s is not None and timings.home_s is not None:
+        parts = [f"first step after {show_duration(timings.first_step_s)}"]
+        if timings.ended_s is not None:
+            back = timings.home_s - timings.ended_s
+            parts.append(f"home {show_duration(back)} after the last one")
+        yield f"  latency: {', '.join(parts)}"
+
+
+_WITH_LOG = (journal.FAILED, journal.TIMED_OUT)
+
+
+def _shown_path(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def as_json(summary: Summary) -> Mapping[str, Any]:
+    """The report for programs."""
+    return {
+        "run_id": summary.record.run_id,
+        "exit_code": exit_code(summary.history, summary.items),
+        "counts": summary.history.counts,
+        "items": [item.as_json() for item in summary.items],
+        "problems": list(summary.problems),
+        "folder": str(summary.folder),
+    }

@@ -1,0 +1,385 @@
+"""What `orch run` is: one tuple of small steps, each fed with what the last one made.
+
+A step returns the run as it is now, or an exit code, which ends it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import secrets as random
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from orchestrator import __version__
+from orchestrator.agent.journal import now
+from orchestrator.agent.plan import Activation, Plan
+from orchestrator.errors import InputError, Unreachable
+from orchestrator.link.push import push
+from orchestrator.link.session import LinkLost, Refused, Session
+from orchestrator.report.teller import Teller
+from orchestrator.source import anchor, repository, snapshot
+from orchestrator.source.snapshot import Snapshot
+from orchestrator.spec.expand import Prepared, prepare
+from orchestrator.spec.hosts import Host, find_host, hosts_files
+from orchestrator.spec.quantity import show_duration
+from orchestrator.store import rundir
+from orchestrator.store.history import of_plan
+from orchestrator.store.record import RunRecord, Sealed, Tree
+from orchestrator.store.rundir import RunDir
+
+MIN_SECRET_LENGTH = 6
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says."""
+
+    experiment: Path
+    host: str | None = None
+    preflight: bool = True
+    json: bool = False
+    patience_s: float = 600.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run on its way; later steps fill in what earlier ones could not know."""
+
+    options: Options
+    teller: Teller
+    cleanup: ExitStack
+    begun: float
+    project: Path = Path()
+    prepared: Prepared | None = None
+    host_name: str = ""
+    host: Host | None = None
+    secrets: dict[str, str] = field(default_factory=dict)
+    connecting: Future[Session] | None = None
+    session: Session | None = None
+    connected_s: float = 0.0
+    snapshot: Snapshot | None = None
+    folder: RunDir | None = None
+    record: RunRecord | None = None
+    plan: Plan | None = None
+
+    def since_begin_s(self) -> float:
+        return round(time.monotonic() - self.begun, 3)
+
+
+Step = Callable[[Run], Run | int]
+
+
+def run(options: Options, teller: Teller) -> int:
+    """Run an experiment from its file to its verdict; returns the exit code.
+
+    Raises:
+        OrchError: whatever of its tree ended the run before a verdict.
+    """
+    steps: tuple[Step, ...] = (
+        load,
+        choose_host,
+        begin_to_connect,
+        lint,
+        take_snapshot,
+        finish_connecting,
+        seal,
+        send,
+        see_to_its_end,
+    )
+    with ExitStack() as cleanup:
+        state: Run | int = Run(options, teller, cleanup, time.monotonic())
+        for step in steps:
+            assert isinstance(state, Run)
+            state = step(state)
+            if isinstance(state, int):
+                return state
+    raise AssertionError("the last step returns an exit code")
+
+
+def load(state: Run) -> Run:
+    """Read the experiment and its ledger, with every mistake in them."""
+    prepared = prepare(state.options.experiment)
+    project = repository.find(prepared.path.resolve().parent).top
+    secrets = _secrets(prepared.experiment.secrets)
+    count = len(prepared.jobs)
+    state.teller.stage(
+        "plan",
+        f"{prepared.experiment.experiment}: {count} {'job' if count == 1 else 'jobs'}, "
+        f"at most {show_duration(prepared.worst_case_s)}",
+    )
+    return replace(state, prepared=prepared, project=project, secrets=secrets)
+
+
+def choose_host(state: Run) -> Run:
+    """The host of the command line, or the experiment's."""
+    prepared = state.prepared
+    assert prepared is not None
+    name = state.options.host or prepared.experiment.host
+    asked_at = None
+    if not state.options.host and ("host",) in prepared.document.values:
+        asked_at = prepared.document.problem(("host",), "")
+    host = find_host(name, hosts_files(state.project), asked_at=asked_at)
+    return replace(state, host_name=name, host=host)
+
+
+def begin_to_connect(state: Run) -> Run:
+    """Git reads the working copy while the login is under way."""
+    host = state.host
+    assert host is not None
+    pool = ThreadPoolExecutor(1, thread_name_prefix="connect")
+    connecting = pool.submit(Session, state.host_name, host)
+    state.cleanup.callback(pool.shutdown, wait=False)
+    state.cleanup.callback(_close_when_done, connecting)
+    return replace(state, connecting=connecting)
+
+
+def lint(state: Run) -> Run | int:
+    """Place of the linter; until it is here, the record says that nothing was linted."""
+    return state
+
+
+def take_snapshot(state: Run) -> Run:
+    """The working copy as one tree."""
+    prepared = state.prepared
+    assert prepared is not None
+    experiment = prepared.experiment
+    taken = snapshot.take(
+        state.project, include=experiment.include, max_new_bytes=experiment.max_upload
+    )
+    code = taken.code
+    changes = f", {code.changed} changed and {code.untracked} new files" if code.dirty else ""
+    state.teller.stage("snapshot", f"tree {taken.tree[:12]} ({code.branch or 'detached'}{changes})")
+    for note in taken.notes:
+        state.teller.note(f"note: {note}")
+    if code.in_progress:
+        state.teller.note(f"note: a {code.in_progress} is in progress; the files go as they are")
+    return replace(state, snapshot=taken)
+
+
+def finish_connecting(state: Run) -> Run:
+    """From here on the host is known to be there; nothing was written for one that is not."""
+    assert state.connecting is not None
+    # What the end of the run needs is loaded while the network is waited for.
+    importlib.import_module("orchestrator.finish")
+    importlib.import_module("orchestrator.report.summary")
+    session = state.connecting.result()
+    state.teller.stage("connect", f"connected to {state.host_name}")
+    return replace(state, session=session, connected_s=state.since_begin_s())
+
+
+def seal(state: Run) -> Run:
+    """Make the run's directory, with the predictions as they are before the first step."""
+    prepared, host, taken = state.prepared, state.host, state.snapshot
+    assert prepared is not None
+    assert host is not None
+    assert taken is not None
+    run_id = new_run_id(prepared.experiment.experiment)
+    plan = make_plan(run_id, prepared, host, taken)
+    folder = rundir.create(rundir.artifacts_dir(state.project), run_id)
+    plan_text = plan.to_json()
+    rundir.write_atomically(folder.plan, plan_text)
+    folder.experiment.write_bytes(prepared.path.read_bytes())
+    record = RunRecord(
+        run_id=run_id,
+        experiment=prepared.experiment.experiment,
+        experiment_file=_relative(prepared.path, state.project),
+        host=state.host_name,
+        carrier=host.carrier,
+        created_at=now(),
+        orch_version=__version__,
+        tree=Tree(local=taken.tree, object_format=taken.repository.object_format),
+        code=taken.code.as_json(),
+        caches=prepared.experiment.caches,
+        ledger=_seal_ledger(prepared, folder, state.project, taken),
+        plan_sha256=hashlib.sha256(plan_text.encode("utf-8")).hexdigest(),
+    )
+    folder.write_record(record)
+    anchor.keep(taken.repository, run_id, taken.tree)
+    state.teller.stage("seal", f"run {run_id}")
+    return replace(state, folder=folder, record=record, plan=plan)
+
+
+def send(state: Run) -> Run:
+    """Put the tree on the host and start the run there.
+
+    A refusal leaves no trace here, since nothing ran; a link that broke leaves the run's directory,
+    since the host may have taken over already.
+    """
+    prepared, taken, plan = state.prepared, state.snapshot, state.plan
+    assert prepared is not None
+    assert taken is not None
+    assert plan is not None
+    assert state.session is not None
+    assert state.folder is not None
+    assert state.record is not None
+    sent = 0
+
+    def progress(done_bytes: int, total_bytes: int) -> None:
+        nonlocal sent
+        sent = done_bytes
+        state.teller.uploading(done_bytes, total_bytes)
+
+    try:
+        push(
+            state.session,
+            taken,
+            plan.to_json(),
+            secrets=state.secrets,
+            max_bytes=prepared.experiment.max_upload,
+            progress=progress,
+        )
+    except (InputError, Refused):
+        anchor.forget(taken.repository, state.folder.run_id)
+        shutil.rmtree(state.folder.path)
+        raise
+    except LinkLost as error:
+        run_id = state.folder.run_id
+        raise Unreachable(
+            f"the link to `{state.host_name}` broke while the tree was sent: {error}",
+            fix=f"run again; if the host took over all the same: orch attach {run_id}",
+        ) from error
+    timings = state.record.timings.model_copy(
+        update={
+            "connected_s": state.connected_s,
+            "started_s": state.since_begin_s(),
+            "uploaded_bytes": sent,
+        }
+    )
+    record = state.record.model_copy(update={"state": "running", "timings": timings})
+    state.folder.write_record(record)
+    state.teller.stage("start", f"the run has started on {state.host_name}")
+    return replace(state, record=record)
+
+
+def see_to_its_end(state: Run) -> int:
+    """Follow, bring home, verify, reconcile, tell: the same as `orch attach` from here on."""
+    from orchestrator.finish import Outcome, finish
+
+    assert state.folder is not None
+    assert state.record is not None
+    assert state.host is not None
+    assert state.plan is not None
+    outcome = Outcome(
+        folder=state.folder,
+        record=state.record,
+        host_name=state.host_name,
+        host=state.host,
+        history=of_plan(state.plan.jobs),
+        teller=state.teller,
+        begun=state.begun,
+        session=state.session,
+        patience_s=state.options.patience_s,
+        json=state.options.json,
+    )
+    return finish(outcome)
+
+
+# ---- parts of the steps
+
+
+def new_run_id(experiment: str) -> str:
+    """`20261129-130102-exp27-3f9a`: sorts by time, names the experiment, never repeats."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    return f"{stamp}-{experiment}-{random.token_hex(2)}"
+
+
+def make_plan(run_id: str, prepared: Prepared, host: Host, taken: Snapshot) -> Plan:
+    """The plan of one run."""
+    experiment = prepared.experiment
+    return Plan(
+        run_id=run_id,
+        experiment=experiment.experiment,
+        tree=taken.tree,
+        object_format=taken.repository.object_format,
+        caches=experiment.caches,
+        jobs=list(prepared.jobs),
+        needs={step: list(needs) for step, needs in prepared.needs.items()},
+        env=dict(experiment.env),
+        secrets=list(experiment.secrets),
+        activation=_activation(host),
+        code=taken.code.as_json(),
+    )
+
+
+def _activation(host: Host) -> Activation:
+    """What the host declares; on this machine, the environment that `orch` itself runs in."""
+    declared = Activation(
+        python=host.python,
+        venv=host.venv,
+        conda=host.conda,
+        modules=list(host.modules),
+        setup=host.setup,
+        env=dict(host.env),
+    )
+    if host.carrier != "local" or host.python or host.venv or host.conda:
+        return declared
+    in_venv = sys.prefix != sys.base_prefix
+    return replace(
+        declared,
+        venv=sys.prefix if in_venv else None,
+        python=None if in_venv else sys.executable,
+    )
+
+
+def _secrets(names: tuple[str, ...]) -> dict[str, str]:
+    """Values of the secret variables, from this environment.
+
+    Raises:
+        InputError: one is not set, or so short that it could not be masked in a log.
+    """
+    found = {}
+    for name in names:
+        value = os.environ.get(name)
+        if value is None:
+            raise InputError(
+                f"the secret `{name}` is not set", fix=f"export {name}=... before `orch run`"
+            )
+        if len(value) < MIN_SECRET_LENGTH:
+            raise InputError(
+                f"the secret `{name}` has {len(value)} characters and could not be masked in logs",
+                expected=f"at least {MIN_SECRET_LENGTH} characters",
+            )
+        found[name] = value
+    return found
+
+
+def _seal_ledger(
+    prepared: Prepared, folder: RunDir, project: Path, taken: Snapshot
+) -> Sealed | None:
+    """Copy the ledger into the run, with its hash and whether git holds it as it is."""
+    path = prepared.ledger_path
+    if path is None:
+        return None
+    content = path.read_bytes()
+    folder.ledger.write_bytes(content)
+    relative = _relative(path, project)
+    committed = taken.repository.git.run(
+        "diff", "--quiet", "HEAD", "--", relative, check=False
+    ).returncode
+    tracked = taken.repository.git.names("ls-files", "-z", "--", relative)
+    return Sealed(
+        file=relative,
+        sha256=hashlib.sha256(content).hexdigest(),
+        committed=committed == 0 and bool(tracked),
+        revision=taken.code.revision,
+    )
+
+
+def _relative(path: Path, top: Path) -> str:
+    try:
+        return path.resolve().relative_to(top.resolve()).as_posix()
+    except ValueError:
+        return str(path.resolve())
+
+
+def _close_when_done(connecting: Future[Session]) -> None:
+    if not connecting.cancel() and connecting.exception(timeout=120) is None:
+        connecting.result().close()

@@ -1,0 +1,133 @@
+"""The journal folded into a picture of the run: every job and its state, and what was noted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from orchestrator.agent import journal
+from orchestrator.errors import EvidenceError
+
+RUNNING = "running"
+WAITING = "waiting"
+
+
+@dataclass(frozen=True)
+class JobView:
+    """One job as far as the journal tells."""
+
+    id: str
+    step: str
+    round: int = 0
+    folder: str = ""
+    point: Mapping[str, Any] = field(default_factory=dict)
+    state: str = WAITING
+    deadline_s: float = 0.0
+    started_s: float | None = None
+    duration_s: float | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    reason: str = ""
+    tail: Sequence[str] = ()
+    results: int = 0
+    files: int = 0
+    leftover: Sequence[str] = ()
+
+    @property
+    def ended(self) -> bool:
+        return self.state not in (RUNNING, WAITING)
+
+
+@dataclass(frozen=True)
+class History:
+    """A whole run, in the order of the plan."""
+
+    jobs: Mapping[str, JobView] = field(default_factory=dict)
+    notes: Sequence[Mapping[str, Any]] = ()
+    started: Mapping[str, Any] | None = None
+    caches: Mapping[str, Any] | None = None
+    ended: Mapping[str, Any] | None = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many jobs are in each state."""
+        counts: dict[str, int] = {}
+        for job in self.jobs.values():
+            counts[job.state] = counts.get(job.state, 0) + 1
+        return counts
+
+    def after(self, event: Mapping[str, Any]) -> History:
+        """This history with one event more."""
+        return self._after(event, dict(self.jobs))
+
+    def _after(self, event: Mapping[str, Any], jobs: dict[str, JobView]) -> History:
+        kind = event["event"]
+        if kind == journal.RUN_STARTED:
+            return replace(self, started=event)
+        if kind == journal.CACHES:
+            return replace(self, caches=event)
+        if kind == journal.RUN_ENDED:
+            return replace(self, ended=event)
+        if kind == journal.NOTE:
+            return replace(self, notes=(*self.notes, event))
+        if kind in (journal.STEP_STARTED, journal.STEP_ENDED):
+            before = jobs.get(event["id"]) or JobView(event["id"], event["step"])
+            change = _started if kind == journal.STEP_STARTED else _ended
+            jobs[event["id"]] = change(before, event)
+            return replace(self, jobs=jobs)
+        return self
+
+
+def of_plan(jobs: Iterable[Any]) -> History:
+    """A history in which nothing has happened yet; `jobs` are those of the plan."""
+    views = (
+        JobView(j.id, j.step, j.round, j.folder, j.point, deadline_s=j.timeout_s) for j in jobs
+    )
+    return History({view.id: view for view in views})
+
+
+def read(path: Path, start: History | None = None) -> History:
+    """The history that a journal file tells.
+
+    Raises:
+        EvidenceError: the file is missing or damaged.
+    """
+    history = start or History()
+    jobs = dict(history.jobs)
+    try:
+        for event in journal.read(str(path)):
+            history = history._after(event, jobs)
+    except (OSError, ValueError, KeyError) as error:
+        raise EvidenceError(f"the journal {path} cannot be read: {error}") from error
+    return history
+
+
+def _started(job: JobView, event: Mapping[str, Any]) -> JobView:
+    return replace(
+        job,
+        state=RUNNING,
+        round=event["round"],
+        folder=event["folder"],
+        deadline_s=event["deadline_s"],
+        started_s=event["elapsed_s"],
+    )
+
+
+def _ended(job: JobView, event: Mapping[str, Any]) -> JobView:
+    return replace(
+        job,
+        state=event["state"],
+        round=event["round"],
+        folder=event["folder"],
+        point=event["point"],
+        duration_s=event["duration_s"],
+        exit_code=event.get("exit_code"),
+        signal=event.get("signal"),
+        reason=event["reason"],
+        tail=tuple(event["tail"]),
+        results=event.get("results", 0),
+        files=event.get("files", 0),
+        leftover=tuple(event.get("leftover", ())),
+    )

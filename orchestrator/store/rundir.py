@@ -1,0 +1,175 @@
+"""artifacts/<run-id>/: one directory for each run, complete from the moment the run exists.
+
+run.json           what the laptop knows (record.py)
+plan.json          what was ordered
+experiment.yaml    the file as it was
+ledger.yaml        the predictions as they were sealed
+journal.jsonl      the host's word, as far as it came
+bundle.zip         what came home, verified
+evidence/          the bundle, unpacked
+verdict.json       the ledger against the results
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from orchestrator.errors import EvidenceError, InputError
+from orchestrator.store.record import RunRecord
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """The places in a run's directory."""
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        return self.path.name
+
+    @property
+    def record_file(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def plan(self) -> Path:
+        return self.path / "plan.json"
+
+    @property
+    def experiment(self) -> Path:
+        return self.path / "experiment.yaml"
+
+    @property
+    def ledger(self) -> Path:
+        return self.path / "ledger.yaml"
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "journal.jsonl"
+
+    @property
+    def bundle(self) -> Path:
+        return self.path / "bundle.zip"
+
+    @property
+    def incoming(self) -> Path:
+        """The bundle while it arrives; a broken link is resumed at its end."""
+        return self.path / "bundle.zip.part"
+
+    @property
+    def evidence(self) -> Path:
+        return self.path / "evidence"
+
+    @property
+    def verdict(self) -> Path:
+        return self.path / "verdict.json"
+
+    def read_record(self) -> RunRecord:
+        """What run.json says.
+
+        Raises:
+            EvidenceError: the file is missing or damaged.
+        """
+        try:
+            return RunRecord.model_validate_json(self.record_file.read_bytes())
+        except OSError as error:
+            raise EvidenceError(f"cannot read {self.record_file}: {error.strerror}") from error
+        except ValidationError as error:
+            raise EvidenceError(
+                f"{self.record_file} is damaged: {error.error_count()} fields are wrong",
+                fix=f"fetch the run again: `orch fetch {self.run_id}`",
+            ) from error
+
+    def write_record(self, record: RunRecord) -> None:
+        text = record.model_dump_json(by_alias=True, indent=1)
+        write_atomically(self.record_file, text + "\n")
+
+
+def artifacts_dir(project: Path) -> Path:
+    """Where the runs of a project land; `ORCH_ARTIFACTS` overrides it."""
+    chosen = os.environ.get("ORCH_ARTIFACTS")
+    return Path(chosen).expanduser() if chosen else project / "artifacts"
+
+
+def create(artifacts: Path, run_id: str) -> RunDir:
+    """A new directory for a run.
+
+    Raises:
+        EvidenceError: a run of that id is there already.
+    """
+    path = artifacts / run_id
+    if not artifacts.exists():
+        artifacts.mkdir(parents=True)
+        # Runs are evidence, not source: without this line the next snapshot would send them all.
+        (artifacts / ".gitignore").write_text("*\n", "utf-8")
+    try:
+        path.mkdir(parents=True)
+    except FileExistsError as error:
+        raise EvidenceError(f"there is a run `{run_id}` already: {path}") from error
+    return RunDir(path)
+
+
+def find(artifacts: Path, name: str) -> RunDir:
+    """The run of that id, of that unambiguous beginning, at that path, or `latest`.
+
+    Raises:
+        InputError: no run, or several, answer to the name.
+    """
+    direct = Path(name)
+    if (direct / "run.json").is_file():
+        return RunDir(direct.resolve())
+    known = run_dirs(artifacts)
+    if name == "latest" and known:
+        return known[-1]
+    matching = [run for run in known if run.run_id == name] or [
+        run for run in known if run.run_id.startswith(name)
+    ]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        ids = ", ".join(f"`{run.run_id}`" for run in matching[:5])
+        raise InputError(f"`{name}` could be {ids}", expected="more of the run id")
+    raise InputError(
+        f"no run `{name}` in {artifacts}", expected="a run id from `orch ls`, or `latest`"
+    )
+
+
+def run_dirs(artifacts: Path) -> list[RunDir]:
+    """All runs, oldest first: run ids begin with the time."""
+    if not artifacts.is_dir():
+        return []
+    found = [path for path in artifacts.iterdir() if (path / "run.json").is_file()]
+    return [RunDir(path) for path in sorted(found)]
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old text or the new one, never a part."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_json(path: Path) -> object:
+    """A JSON document of a run directory.
+
+    Raises:
+        EvidenceError: the file is missing or damaged.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise EvidenceError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise EvidenceError(f"{path} is damaged: {error}") from error

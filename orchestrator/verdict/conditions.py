@@ -1,0 +1,82 @@
+"""The conditions of a run: what was true of the host, and how surely that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from orchestrator.errors import EvidenceError
+from orchestrator.store.rundir import read_json
+
+
+@dataclass(frozen=True)
+class Field:
+    """One fact of the host. `value` means something only in the state `value`."""
+
+    state: str
+    value: Any = None
+    unit: str = ""
+    source: str = ""
+    severity: str = "info"
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The snapshot before the run, and what had changed after it."""
+
+    before: Mapping[str, Field] = field(default_factory=dict)
+    after: Mapping[str, Field] = field(default_factory=dict)
+    caches: str = ""
+
+    def get(self, name: str) -> Field:
+        """A fact by its dotted name, or by `caches`."""
+        if name == "caches":
+            return Field("value" if self.caches else "unknown", self.caches or None)
+        return self.before.get(name, Field("unknown", detail="not in the snapshot"))
+
+    def unmet(self, required: Mapping[str, Any]) -> str:
+        """Why a prediction that requires these facts does not apply; empty when it does."""
+        for name, wanted in required.items():
+            found = self.get(name)
+            if found.state != "value":
+                return f"`{name}` is {found.state.replace('_', ' ')}, required is `{wanted}`"
+            if found.value != wanted:
+                return f"`{name}` is `{found.value}`, required is `{wanted}`"
+        return ""
+
+
+def read(evidence: Path, caches: str) -> Conditions:
+    """The conditions of a run; an absent snapshot leaves every fact unknown.
+
+    Raises:
+        EvidenceError: a snapshot is there and damaged.
+    """
+    return Conditions(
+        _fields(evidence / "environment.before.json"),
+        _fields(evidence / "environment.after.json"),
+        caches,
+    )
+
+
+def _fields(path: Path) -> dict[str, Field]:
+    if not path.exists():
+        return {}
+    document = read_json(path)
+    try:
+        assert isinstance(document, dict)
+        return {
+            name: Field(
+                f["state"],
+                f["value"],
+                f.get("unit", ""),
+                f.get("from", ""),
+                f.get("severity", "info"),
+                f.get("detail") or "",
+            )
+            for name, f in document["fields"].items()
+        }
+    except (AssertionError, KeyError, TypeError, AttributeError) as error:
+        raise EvidenceError(f"{path} is not a snapshot of the environment") from error

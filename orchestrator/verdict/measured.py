@@ -1,0 +1,136 @@
+"""From recorded results to the one quantity an entry speaks of."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.spec import formula
+from orchestrator.store.history import History
+from orchestrator.store.results import Result
+from orchestrator.verdict import units
+
+Point = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured at one point: the median over rounds for numbers, the common value else."""
+
+    value: Any
+    unit: str
+    count: int
+    step: str = ""
+    point: tuple[tuple[str, Any], ...] = ()
+
+
+class NotMeasured(Exception):
+    """There is no such quantity in the results; the text says why."""
+
+
+def quantity(
+    metric: str, step: str | None, where: Point, results: Sequence[Result], history: History
+) -> Measured:
+    """The measured value of a metric at the one point that `where` names.
+
+    Raises:
+        NotMeasured: nothing was recorded there, it has no value, or `where` names several points.
+    """
+    matching = [
+        r
+        for r in results
+        if r.metric == metric and (step is None or r.step == step) and _holds(r.point, where)
+    ]
+    if not matching:
+        raise NotMeasured(_why_nothing(metric, step, where, history))
+    points = {(r.step, tuple(sorted(r.point.items(), key=_by_name))) for r in matching}
+    if len(points) > 1:
+        shown = ", ".join(_shown(s, dict(p)) for s, p in sorted(points, key=str)[:3])
+        raise NotMeasured(f"`where` names {len(points)} points ({shown}, ...), not one")
+    without = [r for r in matching if r.status != "ok"]
+    if without:
+        raise NotMeasured(f"recorded as {without[0].status}: {without[0].note or 'no reason'}")
+    return _summary(matching, *next(iter(points)))
+
+
+def computed(
+    expression: str,
+    unit: str,
+    step: str | None,
+    where: Point,
+    results: Sequence[Result],
+    history: History,
+) -> Measured:
+    """The value of an expression over metrics of one point.
+
+    Raises:
+        NotMeasured: a metric is missing, is no number, or the expression has no value.
+    """
+    parts = {
+        name: quantity(name, step, where, results, history) for name in formula.metrics(expression)
+    }
+    values = {}
+    base = next(iter(parts.values())).unit if parts else ""
+    for name, part in parts.items():
+        if isinstance(part.value, (str, bool)):
+            raise NotMeasured(f"`{name}` is `{part.value}`, not a number")
+        wanted = base if units.is_dimensionless(unit) else unit
+        try:
+            values[name] = units.convert(float(part.value), part.unit, wanted)
+        except units.UnitMismatch as error:
+            raise NotMeasured(f"`{name}`: {error}") from error
+    try:
+        value = formula.evaluate(expression, values)
+    except formula.FormulaError as error:
+        raise NotMeasured(str(error)) from error
+    first = next(iter(parts.values()), Measured(0, "", 1))
+    return Measured(value, unit, min(p.count for p in parts.values()), first.step, first.point)
+
+
+def _summary(matching: Sequence[Result], step: str, point: tuple[tuple[str, Any], ...]) -> Measured:
+    values = [r.value for r in matching]
+    unit = matching[0].unit
+    if any(r.unit != unit for r in matching):
+        raise NotMeasured(f"recorded in several units: {sorted({r.unit for r in matching})}")
+    if all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
+        whole = len(values) == 1
+        return Measured(
+            values[0] if whole else statistics.median(values), unit, len(values), step, point
+        )
+    if any(type(v) is not type(values[0]) or v != values[0] for v in values):
+        raise NotMeasured(f"the rounds disagree: {', '.join(sorted({str(v) for v in values})[:4])}")
+    return Measured(values[0], unit, len(values), step, point)
+
+
+def _why_nothing(metric: str, step: str | None, where: Point, history: History) -> str:
+    """What became of the jobs that could have recorded it."""
+    candidates = [
+        job
+        for job in history.jobs.values()
+        if (step is None or job.step == step)
+        and all(axis not in job.point or job.point[axis] == v for axis, v in where.items())
+        and (not where or any(axis in job.point for axis in where))
+    ]
+    bad = [job for job in candidates if job.state != "passed"]
+    if bad:
+        job = bad[0]
+        return f"{job.id} {job.state.replace('_', ' ')}{': ' + job.reason if job.reason else ''}"
+    return f"no step recorded `{metric}`" + (f" at {_shown('', where)}" if where else "")
+
+
+def _holds(point: Point, where: Point) -> bool:
+    return all(axis in point and _equal(point[axis], value) for axis, value in where.items())
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _shown(step: str, point: Point) -> str:
+    return f"{step}[{', '.join(f'{axis}={value}' for axis, value in point.items())}]"
+
+
+def _by_name(item: tuple[str, Any]) -> str:
+    return item[0]

@@ -1,0 +1,238 @@
+"""The ledger against the results, item by item: hit, miss, missing, not comparable, new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from orchestrator.spec.ledger import Entry, Expect, Ledger, by_id
+from orchestrator.store.history import History
+from orchestrator.store.results import Result
+from orchestrator.verdict import units
+from orchestrator.verdict.conditions import Conditions
+from orchestrator.verdict.measured import Measured, NotMeasured, computed, quantity
+
+HIT, MISS, MISSING = "hit", "miss", "missing"
+NOT_COMPARABLE, NEW = "not_comparable", "new"
+# Worst first: the order in which people read them.
+ORDER = (MISS, MISSING, NOT_COMPARABLE, HIT, NEW)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One line of the verdict.
+
+    `distance` is signed and in tolerance widths: within ±1 is a hit, 0 is the centre. It is None
+    where there is nothing to measure a distance with.
+    """
+
+    id: str
+    status: str
+    metric: str
+    where: Mapping[str, Any]
+    measured: Any = None
+    unit: str = ""
+    expected: str = ""
+    distance: float | None = None
+    reason: str = ""
+    severity: str = "info"
+    because: str = ""
+    decides: str = ""
+    count: int = 0
+    step: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {key: value for key, value in asdict(self).items() if value not in ("", None)}
+
+
+def reconcile(
+    ledger: Ledger | None, results: Sequence[Result], history: History, conditions: Conditions
+) -> list[Item]:
+    """Every entry with its status, then everything that was measured and not predicted."""
+    entries = ledger.entries if ledger else ()
+    known = by_id(ledger) if ledger else {}
+    judge = _Judge(known, results, history, conditions)
+    items = [judge.item(entry) for entry in entries]
+    items += _unpredicted(results, judge.spoken_for)
+    return sorted(items, key=_worst_first)
+
+
+class _Judge:
+    """Holds what every entry is judged by."""
+
+    def __init__(
+        self,
+        entries: Mapping[str, Entry],
+        results: Sequence[Result],
+        history: History,
+        conditions: Conditions,
+    ) -> None:
+        self._entries = entries
+        self._results = results
+        self._history = history
+        self._conditions = conditions
+        self.spoken_for: set[tuple[str, str, tuple[tuple[str, Any], ...]]] = set()
+
+    def item(self, entry: Entry) -> Item:
+        unmet = self._conditions.unmet(entry.requires)
+        try:
+            measured = self._measure(entry)
+        except NotMeasured as error:
+            return _item(entry, NOT_COMPARABLE if unmet else MISSING, reason=unmet or str(error))
+        if unmet:
+            return _item(entry, NOT_COMPARABLE, measured, reason=unmet)
+        try:
+            return self._judge(entry, measured)
+        except NotMeasured as error:
+            return _item(entry, MISSING, measured, reason=str(error))
+        except units.UnitMismatch as error:
+            return _item(entry, NOT_COMPARABLE, measured, reason=str(error))
+
+    def _measure(self, entry: Entry) -> Measured:
+        where = (entry.step, entry.where, self._results, self._history)
+        if entry.compute:
+            return computed(entry.compute, entry.unit, *where)
+        assert entry.metric is not None, "an entry has a metric or an expression"
+        measured = quantity(entry.metric, *where)
+        self.spoken_for.add((entry.metric, measured.step, measured.point))
+        return measured
+
+    def _judge(self, entry: Entry, measured: Measured) -> Item:
+        expect = entry.expect
+        if expect.ratio_to is not None:
+            measured = self._ratio(entry, measured)
+        if expect.kind == "hash":
+            return _exactly(entry, measured, expect.hash)
+        if expect.kind == "exact":
+            return _exactly(entry, _in_unit(entry, measured), expect.value)
+        if isinstance(measured.value, (str, bool)):
+            return _item(entry, MISS, measured, reason=f"`{measured.value}` is not a number")
+        measured = _in_unit(entry, measured)
+        distance = _distance(expect, float(measured.value))
+        status = HIT if abs(distance) <= 1 else MISS
+        return _item(entry, status, measured, distance=distance)
+
+    def _ratio(self, entry: Entry, measured: Measured) -> Measured:
+        reference = entry.expect.ratio_to
+        assert reference is not None
+        if reference.entry is not None:
+            below = self._measure(self._entries[reference.entry])
+        else:
+            assert reference.metric is not None
+            where = {**entry.where, **reference.where}
+            below = quantity(reference.metric, reference.step, where, self._results, self._history)
+        divisor = units.convert(float(below.value), below.unit, measured.unit)
+        if divisor == 0:
+            raise NotMeasured("the reference of the ratio is zero")
+        return Measured(float(measured.value) / divisor, "1", measured.count, measured.step)
+
+
+def _in_unit(entry: Entry, measured: Measured) -> Measured:
+    """The measured number in the entry's unit."""
+    if isinstance(measured.value, (str, bool)):
+        return measured
+    wanted = "1" if entry.expect.ratio_to else entry.unit
+    if wanted == measured.unit:
+        return measured
+    value = units.convert(float(measured.value), measured.unit, wanted)
+    return Measured(value, wanted, measured.count, measured.step, measured.point)
+
+
+def _distance(expect: Expect, value: float) -> float:
+    """How far a value lies from the centre, in tolerance widths; beyond ±1 is outside.
+
+    With one open side the width is the size of the bound itself (or 1 at a bound of 0).
+    """
+    if expect.kind == "value":
+        assert isinstance(expect.value, (int, float))
+        width = max(expect.abs or 0.0, (expect.rel or 0.0) * abs(expect.value))
+        return (value - expect.value) / width
+    assert expect.interval is not None
+    low, high = expect.interval
+    if low is not None and high is not None:
+        return (value - (low + high) / 2) / ((high - low) / 2)
+    bound = low if low is not None else high
+    assert bound is not None, "one side is closed"
+    excess = (value - bound) / (abs(bound) or 1.0)
+    inside = excess >= 0 if low is not None else excess <= 0
+    return 0.0 if inside else excess + (1 if excess > 0 else -1)
+
+
+def _exactly(entry: Entry, measured: Measured, wanted: Any) -> Item:
+    same = isinstance(measured.value, bool) == isinstance(wanted, bool) and measured.value == wanted
+    return _item(entry, HIT if same else MISS, measured)
+
+
+def expectation(entry: Entry) -> str:
+    """What was expected, as people write it."""
+    expect = entry.expect
+    unit = "" if entry.unit in ("", "1") or expect.ratio_to else f" {entry.unit}"
+    prefix = "ratio " if expect.ratio_to else ""
+    if expect.kind == "hash":
+        return f"{expect.hash}"
+    if expect.kind == "exact":
+        return f"{prefix}= {expect.value}{unit}"
+    if expect.kind == "interval":
+        assert expect.interval is not None
+        low, high = expect.interval
+        if low is None:
+            return f"{prefix}≤ {high:g}{unit}"
+        if high is None:
+            return f"{prefix}≥ {low:g}{unit}"
+        return f"{prefix}{low:g} … {high:g}{unit}"
+    parts = [f"±{expect.rel * 100:g} %"] if expect.rel else []
+    parts += [f"±{expect.abs:g}"] if expect.abs else []
+    return f"{prefix}{expect.value:g} {' or '.join(parts)}{unit}"
+
+
+def _item(
+    entry: Entry,
+    status: str,
+    measured: Measured | None = None,
+    *,
+    distance: float | None = None,
+    reason: str = "",
+) -> Item:
+    return Item(
+        id=entry.id,
+        status=status,
+        metric=entry.metric or entry.compute or "",
+        where=dict(entry.where),
+        measured=measured.value if measured else None,
+        unit=measured.unit if measured else entry.unit,
+        expected=expectation(entry),
+        distance=distance,
+        reason=reason,
+        severity=entry.severity,
+        because=entry.because,
+        decides=entry.decides,
+        count=measured.count if measured else 0,
+        step=entry.step or (measured.step if measured else ""),
+    )
+
+
+def _unpredicted(
+    results: Sequence[Result], spoken_for: set[tuple[str, str, tuple[tuple[str, Any], ...]]]
+) -> list[Item]:
+    items: dict[tuple[Any, ...], Item] = {}
+    for result in results:
+        key = (result.metric, result.step, tuple(sorted(result.point.items())))
+        if key in spoken_for or key in items or result.status != "ok":
+            continue
+        items[key] = Item(
+            id=result.metric,
+            status=NEW,
+            metric=result.metric,
+            where=dict(result.point),
+            measured=result.value,
+            unit=result.unit,
+            count=1,
+            step=result.step,
+        )
+    return list(items.values())
+
+
+def _worst_first(item: Item) -> tuple[int, int, float]:
+    blocker_first = 0 if item.severity == "blocker" else 1
+    return ORDER.index(item.status), blocker_first, -abs(item.distance or 0.0)
