@@ -20,7 +20,8 @@ SCHEMA = "preflight/barriers-v1"
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         "preflight barriers",
-        description="List each kernel's barrier ids and thread counts, and its system-scope writes.",
+        description="List each kernel's barrier ids and thread counts, and its system-scope "
+        "writes.",
     )
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files or folders [.]")
     parser.add_argument("--output-format", choices=["table", "json"], default="table")
@@ -56,7 +57,9 @@ def to_table(rows: list[KernelRow]) -> str:
         kind = "kernel" if row.is_kernel else "device function"
         doubt = "" if row.clean else "  (did not parse cleanly: incomplete)"
         lines.append(f"{row.path}:{row.line}: {row.kernel} ({kind}){doubt}")
-        lines += [f"  barrier {u.id:>4}  {u.threads:>12} threads  {u.uses} uses" for u in row.barriers]
+        lines += [
+            f"  barrier {u.id:>4}  {u.threads:>12} threads  {u.uses} uses" for u in row.barriers
+        ]
         lines += [f"  signal  {opcode}  {count} uses" for opcode, count in row.signals]
         free = _free_ids(row)
         if free:

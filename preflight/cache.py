@@ -36,7 +36,7 @@ def identity(config: Config, active: Iterable[str]) -> str:
     for parent, _, names in sorted(os.walk(package)):
         for name in sorted(names):
             if name.endswith(".py"):
-                facts = os.stat(os.path.join(parent, name))  # noqa: PTH116, PTH118  hot path
+                facts = os.stat(os.path.join(parent, name))
                 digest.update(f"{parent}/{name}:{facts.st_size}:{facts.st_mtime_ns}\n".encode())
     digest.update(repr((config, sorted(active), sys.version_info[:3])).encode())
     return digest.hexdigest()[:32]
@@ -60,13 +60,19 @@ class Cache:
     def fresh(self, path: str, facts: os.stat_result) -> FileResult | None:
         """The result for a file with these facts, when they prove the bytes unchanged."""
         entry = self._entries.get(path)
-        if entry is None or entry["mtime_ns"] != facts.st_mtime_ns or entry["size"] != facts.st_size:
+        if (
+            entry is None
+            or entry["mtime_ns"] != facts.st_mtime_ns
+            or entry["size"] != facts.st_size
+        ):
             return None
         if entry["checked_ns"] - facts.st_mtime_ns < RACY_NS:
             return None
         return _result(path, entry)
 
-    def same_bytes(self, path: str, digest: str, facts: os.stat_result, now_ns: int) -> FileResult | None:
+    def same_bytes(
+        self, path: str, digest: str, facts: os.stat_result, now_ns: int
+    ) -> FileResult | None:
         """The result for a file whose bytes hash to `digest`; its times are brought up to date."""
         entry = self._entries.get(path)
         if entry is None or entry["sha256"] != digest:

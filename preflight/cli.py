@@ -50,7 +50,8 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="preflight",
         description="Find the mistakes that waste a GPU run, before the run.",
-        epilog="Further commands: preflight barriers | schedule | config | rules (each with --help). "
+        epilog="Further commands: preflight barriers | schedule | config | rules (each with "
+        "--help). "
         "Exit: 0 clean, 1 findings, 2 the linter could not run.",
     )
     top.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files or folders [.]")

@@ -30,7 +30,14 @@ DEFAULT_STEP_PATHS = (
     "**/launch*.py",
     "**/worker*.py",
 )
-DEFAULT_TEST_PATHS = ("**/tests/**", "**/test/**", "**/testing/**", "**/test_*.py", "**/*_test.py", "**/conftest.py")
+DEFAULT_TEST_PATHS = (
+    "**/tests/**",
+    "**/test/**",
+    "**/testing/**",
+    "**/test_*.py",
+    "**/*_test.py",
+    "**/conftest.py",
+)
 DEFAULT_BENCH_PATHS = ("**/bench*/**", "**/bench*.py", "**/*_bench.py", "**/*benchmark*.py")
 
 
@@ -65,7 +72,7 @@ class Config:
     preview: bool = False
     strict: bool = False
     cuda_macros: tuple[str, ...] = ()
-    container_paths: tuple[str, ...] = ("/workspace", "/opt", "/usr", "/tmp", "/dev", "/proc")  # noqa: S108
+    container_paths: tuple[str, ...] = ()
     device_explicit: tuple[str, ...] = ()
     persistent_kernels: tuple[str, ...] = ()
     test_paths: tuple[str, ...] = DEFAULT_TEST_PATHS
@@ -78,7 +85,11 @@ class Config:
 
     def roles(self, path: str) -> frozenset[str]:
         """What a file is, by its path below the root: any of test, benchmark, step."""
-        table = (("test", self.test_paths), ("benchmark", self.bench_paths), ("step", self.step_paths))
+        table = (
+            ("test", self.test_paths),
+            ("benchmark", self.bench_paths),
+            ("step", self.step_paths),
+        )
         return frozenset(role for role, globs in table if matches(path, globs))
 
     @property
@@ -116,7 +127,9 @@ def load_config(root: Path, pyproject: Path | None = None) -> Config:
     path = pyproject or root / "pyproject.toml"
     if not path.is_file():
         if pyproject:
-            raise ConfigError(f"`{path}`: no such configuration file; check the path after --config")
+            raise ConfigError(
+                f"`{path}`: no such configuration file; check the path after --config"
+            )
         return Config(root)
     try:
         document = tomllib.loads(path.read_text("utf-8"))
@@ -133,7 +146,9 @@ def parse_table(root: Path, table: Mapping[str, Any], origin: str) -> Config:
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in known:
-            raise ConfigError(f"{origin}: [tool.preflight] has no key `{key}`{_near(key, list(known))}")
+            raise ConfigError(
+                f"{origin}: [tool.preflight] has no key `{key}`{_near(key, list(known))}"
+            )
         values[known[key]] = _convert(key, value, origin)
     origins = dict.fromkeys(values, origin)
     return replace(Config(root), **values, origins=origins)
@@ -149,10 +164,14 @@ def _convert(key: str, value: Any, origin: str) -> Any:
         case "torch":
             return _typed(value, str, where)
         case "hosts":
-            return {name: _host(name, spec, where) for name, spec in _typed(value, dict, where).items()}
+            return {
+                name: _host(name, spec, where) for name, spec in _typed(value, dict, where).items()
+            }
         case "severity":
             table = _typed(value, dict, where)
-            return {rule: _choice(Severity, word, f"{where}.{rule}") for rule, word in table.items()}
+            return {
+                rule: _choice(Severity, word, f"{where}.{rule}") for rule, word in table.items()
+            }
         case "per-file":
             table = _typed(value, dict, where)
             return {glob: _words(rules, f"{where}.{glob}") for glob, rules in table.items()}
@@ -178,7 +197,9 @@ def _typed(value: Any, kind: type, where: str) -> Any:
 
 def _words(value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise ConfigError(f"{where}: expected a list of strings, got `{value!r}`; correct the value")
+        raise ConfigError(
+            f"{where}: expected a list of strings, got `{value!r}`; correct the value"
+        )
     return tuple(value)
 
 
@@ -191,4 +212,6 @@ def _choice(kind: type[Profile] | type[Severity], value: Any, where: str) -> Any
 
 def _near(word: str, known: list[str]) -> str:
     found = difflib.get_close_matches(word, known, 1)
-    return f"; did you mean `{found[0]}`?" if found else f"; the keys are {', '.join(sorted(known))}"
+    return (
+        f"; did you mean `{found[0]}`?" if found else f"; the keys are {', '.join(sorted(known))}"
+    )

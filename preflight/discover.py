@@ -1,4 +1,4 @@
-"""Which files are linted: arguments, git's own list where there is one, and excludes that always win."""
+"""Which files are linted: arguments, git's own list, and excludes that always win."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def discover(paths: Iterable[Path], config: Config) -> list[Target]:
 
 
 def language_of(name: str) -> str | None:
-    return LANGUAGES.get(os.path.splitext(name)[1].lower())  # noqa: PTH122  hot path
+    return LANGUAGES.get(os.path.splitext(name)[1].lower())
 
 
 def _target(path: Path, config: Config) -> Target | None:
@@ -76,7 +76,7 @@ def _target(path: Path, config: Config) -> Target | None:
 
 def relative_path(path: Path, root: Path) -> str:
     """Path below the root with forward slashes; the absolute path for files elsewhere."""
-    absolute = os.path.normpath(os.path.join(os.getcwd(), path))  # noqa: PTH109, PTH118  hot path
+    absolute = os.path.normpath(os.path.join(os.getcwd(), path))
     prefix = str(root) + os.sep
     if absolute.startswith(prefix):
         return absolute[len(prefix) :].replace(os.sep, "/")

@@ -1,4 +1,4 @@
-"""A whole run: choose rules, check files (cached, in parallel), look across files, settle suppressions."""
+"""A whole run: choose rules, check files, look across files, settle suppressions."""
 
 from __future__ import annotations
 
@@ -162,7 +162,11 @@ def _check_pending(
 ) -> list[FileResult]:
     jobs = options.jobs or os.cpu_count() or 1
     work = [(item.target.path, item.data, item.target.language) for item in pending]
-    if jobs == 1 or len(pending) < 4 or sum(len(item.data) for item in pending) < PARALLEL_FROM_BYTES:
+    if (
+        jobs == 1
+        or len(pending) < 4
+        or sum(len(item.data) for item in pending) < PARALLEL_FROM_BYTES
+    ):
         return _check_batch(work, names, config)
     return _check_parallel(work, names, config, jobs)
 

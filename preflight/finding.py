@@ -1,4 +1,4 @@
-"""What a rule found, as data: every reporter, the cache and the fixer read these and nothing else."""
+"""What a rule found, as data: reporters, cache and fixer read these and nothing else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Profile(IntEnum):
 
 
 class Grade(Enum):
-    """Who may apply a fix: `--fix` (safe), `--unsafe-fixes` (unsafe), or only the reader (display)."""
+    """Who may apply a fix: `--fix` (safe), `--unsafe-fixes`, or only the reader (display)."""
 
     SAFE = "safe"
     UNSAFE = "unsafe"

@@ -30,7 +30,9 @@ def apply_fixes(
         if diff_only:
             sys.stdout.write("".join(file.diff() for file in changed))
             return 1 if changed else 0
-        written = [file for file in changed if write_if_unchanged(Path(config.root, file.path), file)]
+        written = [
+            file for file in changed if write_if_unchanged(Path(config.root, file.path), file)
+        ]
         if not written:
             break
         fixed += sum(len(file.applied) for file in written)

@@ -1,4 +1,4 @@
-"""Apply fixes: allowed grades only, never overlapping, and never written without a check by the parser."""
+"""Apply fixes: allowed grades, no overlaps, nothing written that the parser did not check."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ def _same_block(old: list[ast.stmt], new: list[ast.stmt], touched: set[int]) -> 
     while head < min(len(old), len(new)) and ast.dump(old[head]) == ast.dump(new[head]):
         head += 1
     tail = 0
-    while (
-        tail < min(len(old), len(new)) - head and ast.dump(old[-1 - tail]) == ast.dump(new[-1 - tail])
+    while tail < min(len(old), len(new)) - head and ast.dump(old[-1 - tail]) == ast.dump(
+        new[-1 - tail]
     ):
         tail += 1
     return all(_touches(statement, touched) for statement in old[head : len(old) - tail])

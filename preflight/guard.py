@@ -1,8 +1,9 @@
 """Run-time guards: pitfalls that no static rule can prove, caught while the program runs.
 
-This one file stands alone: standard library only, Python 3.8 and newer, `torch` imported when a guard
-is armed. The agent copies it to the host as `preflight_guard.py` and a `sitecustomize` calls
-`activate_from_env()`; without `ORCH_GUARDS` in the environment that costs one dictionary look-up.
+This one file stands alone: standard library only, Python 3.8 and newer, `torch` imported when a
+guard is armed. The agent copies it to the host as `preflight_guard.py` and a `sitecustomize`
+calls `activate_from_env()`; without `ORCH_GUARDS` in the environment that costs one dictionary
+look-up.
 
     ORCH_GUARDS       comma list of: implicit-device, uninitialised-output, bench-input, sync, cache
     ORCH_GUARD_MODE   fail (default: exit status 86 when something was caught), report, or raise
@@ -30,10 +31,44 @@ MODE_VARIABLE = "ORCH_GUARD_MODE"
 
 # The functions that PyTorch gives the default device to (torch.utils._device, compared in a test).
 FACTORIES = frozenset(
-    """empty empty_permuted empty_strided empty_quantized ones arange bartlett_window blackman_window eye fft.fftfreq
-    fft.rfftfreq full hamming_window hann_window kaiser_window linspace logspace nested.nested_tensor rand randn randint
-    randperm range sparse_coo_tensor sparse_compressed_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor
-    sparse_bsc_tensor tril_indices triu_indices zeros asarray tensor as_tensor scalar_tensor""".split()
+    [
+        "empty",
+        "empty_permuted",
+        "empty_strided",
+        "empty_quantized",
+        "ones",
+        "arange",
+        "bartlett_window",
+        "blackman_window",
+        "eye",
+        "fft.fftfreq",
+        "fft.rfftfreq",
+        "full",
+        "hamming_window",
+        "hann_window",
+        "kaiser_window",
+        "linspace",
+        "logspace",
+        "nested.nested_tensor",
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+        "range",
+        "sparse_coo_tensor",
+        "sparse_compressed_tensor",
+        "sparse_csr_tensor",
+        "sparse_csc_tensor",
+        "sparse_bsr_tensor",
+        "sparse_bsc_tensor",
+        "tril_indices",
+        "triu_indices",
+        "zeros",
+        "asarray",
+        "tensor",
+        "as_tensor",
+        "scalar_tensor",
+    ]
 )
 _HOST_DEVICES = frozenset(("cpu",))
 _CACHE_VARIABLES = (
@@ -51,7 +86,7 @@ class GuardViolation(AssertionError):
 class Caught:
     """One thing a guard caught: where, how often, what follows, what to do next."""
 
-    def __init__(self, guard: str, place: str, message: str, consequence: str, help: str) -> None:  # noqa: A002
+    def __init__(self, guard: str, place: str, message: str, consequence: str, help: str) -> None:
         self.guard = guard
         self.place = place
         self.message = message
@@ -82,7 +117,7 @@ class Guard:
         return list(self._caught.values())
 
     def catch(self, place: str, message: str) -> None:
-        """Record one catch; equal ones at one place are counted. Raises GuardViolation in mode `raise`."""
+        """Record one catch, or count it again. Raises GuardViolation in mode `raise`."""
         known = self._caught.get((place, message))
         if known is not None:
             known.count += 1
@@ -108,7 +143,7 @@ class Guard:
 
 
 class _TensorNotes:
-    """A note on each of some tensors, by identity (`==` of tensors is elementwise), gone with them."""
+    """Notes on tensors by identity (their `==` is elementwise), gone when they are."""
 
     def __init__(self) -> None:
         self._notes: Dict[int, Tuple[Any, str]] = {}
@@ -170,7 +205,9 @@ class ImplicitDeviceGuard(_FunctionModeGuard):
     """
 
     name = "implicit-device"
-    consequence = "a default device decides where this tensor lives, and host tables end up on the GPU"
+    consequence = (
+        "a default device decides where this tensor lives, and host tables end up on the GPU"
+    )
     help = 'write `device="cpu"` (or the device that is meant) in this call'
 
     def __init__(self, mode: str = "report") -> None:
@@ -196,14 +233,16 @@ class ImplicitDeviceGuard(_FunctionModeGuard):
     def _stored(self, args: Any) -> None:
         """`table[i] = value` into a tensor that landed on the GPU by default."""
         if len(args) > 1 and isinstance(args[1], int) and self._implicit.get(args[0]):
-            self.catch(_caller(), "one element is stored into a tensor that a default device placed")
+            self.catch(
+                _caller(), "one element is stored into a tensor that a default device placed"
+            )
 
 
 class UninitialisedOutputGuard(_FunctionModeGuard):
     """Memory of `torch.empty` that is read before anything was written to it.
 
-    Floats are filled with NaN. A tensor that is compared, copied to the host or printed while NaN is
-    left from the filling is caught at that call, with the place where it was made.
+    Floats are filled with NaN. A tensor that is compared, copied to the host or printed while NaN
+    is left from the filling is caught at that call, with the place where it was made.
     """
 
     name = "uninitialised-output"
@@ -211,7 +250,18 @@ class UninitialisedOutputGuard(_FunctionModeGuard):
     help = "write every element, or make the tensor with `torch.zeros`"
     _MAKERS = frozenset(("empty", "empty_like", "empty_strided", "new_empty", "empty_permuted"))
     _READERS = frozenset(
-        ("item", "tolist", "cpu", "numpy", "allclose", "equal", "isclose", "__repr__", "clone", "sum")
+        (
+            "item",
+            "tolist",
+            "cpu",
+            "numpy",
+            "allclose",
+            "equal",
+            "isclose",
+            "__repr__",
+            "clone",
+            "sum",
+        )
     )
 
     def __init__(self, mode: str = "report") -> None:
@@ -241,12 +291,15 @@ class UninitialisedOutputGuard(_FunctionModeGuard):
 class BenchInputGuard(Guard):
     """Constant floats as inputs of a benchmark: `triton.testing.do_bench`, or `check(a=a, b=b)`.
 
-    Inputs are looked at after the timing, when outputs have been written: what is still constant then
-    was an input, or the kernel wrote nothing.
+    Inputs are looked at after the timing, when outputs have been written: what is still constant
+    then was an input, or the kernel wrote nothing.
     """
 
     name = "bench-input"
-    consequence = "constant operands flip fewer bits: the GPU draws less power, clocks higher, and looks faster"
+    consequence = (
+        "constant operands flip fewer bits: the GPU draws less power, clocks higher, "
+        "and looks faster"
+    )
     help = "fill inputs with random numbers"
     _SAMPLE = 1 << 16
 
@@ -335,11 +388,13 @@ class SyncGuard(Guard):
             key = id(frame)
             line = frame.f_lineno
             earlier = self._frames.get(key)
-            # A frame's address may be reused by a later call: a reading must follow in the same code.
+            # A frame's address may be used again: only another line of the same code counts.
             if earlier is not None and earlier != line and self._pending():
                 self.catch(
                     "{}:{}".format(frame.f_code.co_filename, line),
-                    "the clock started on line {} is read while the GPU is still at work".format(earlier),
+                    "the clock started on line {} is read while the GPU is still at work".format(
+                        earlier
+                    ),
                 )
             if len(self._frames) > 4096:
                 self._frames.clear()
@@ -362,14 +417,16 @@ class CacheGuard(Guard):
                 continue
             count = sum(len(files) for _, _, files in os.walk(folder))
             if count:
-                self.catch(folder, "`{}` holds {} files from before this run".format(variable, count))
+                self.catch(
+                    folder, "`{}` holds {} files from before this run".format(variable, count)
+                )
 
     def disarm(self) -> None:
         return None
 
 
 def content_key(sources: Iterable[str], flags: Iterable[str], compiler: str, arch: str) -> str:
-    """A build key that holds the content: sha256 over source bytes, flags, compiler and architecture.
+    """A build key that holds the content: source bytes, flags, compiler, architecture.
 
     Raises OSError when a source cannot be read.
     """
@@ -377,15 +434,23 @@ def content_key(sources: Iterable[str], flags: Iterable[str], compiler: str, arc
     for word in (compiler, arch, *flags):
         digest.update(word.encode() + b"\0")
     for path in sorted(sources):
-        with open(path, "rb") as stream:  # noqa: PTH123  standard library only, and hot enough
+        with open(path, "rb") as stream:
             data = stream.read()
-        digest.update(os.path.basename(path).encode() + b"\0" + str(len(data)).encode() + b"\0" + data)  # noqa: PTH119
+        digest.update(
+            os.path.basename(path).encode() + b"\0" + str(len(data)).encode() + b"\0" + data
+        )
     return digest.hexdigest()
 
 
 GUARDS = {
     guard.name: guard
-    for guard in (ImplicitDeviceGuard, UninitialisedOutputGuard, BenchInputGuard, SyncGuard, CacheGuard)
+    for guard in (
+        ImplicitDeviceGuard,
+        UninitialisedOutputGuard,
+        BenchInputGuard,
+        SyncGuard,
+        CacheGuard,
+    )
 }
 _WITHOUT_TORCH = frozenset(("cache",))
 
@@ -423,9 +488,14 @@ def activate_from_env(environ: Optional[Dict[str, str]] = None) -> List[Guard]:
         if guard.name in _WITHOUT_TORCH:
             guard.arm()
     if waiting:
-        _when_imported("torch", lambda _: [guard.arm() for guard in waiting])
+        _when_imported("torch", lambda _: _arm(waiting))
     atexit.register(_tell, guards, mode)
     return guards
+
+
+def _arm(guards: List[Guard]) -> None:
+    for guard in guards:
+        guard.arm()
 
 
 def _tell(guards: List[Guard], mode: str) -> None:
@@ -470,7 +540,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
 
 def _when_imported(module: str, callback: Callable[[Any], Any]) -> Callable[[], None]:
-    """Call back after the module's import, at once when it is there. Returns what takes that back."""
+    """Call back after a module's import, or at once. Returns what takes that back."""
     if module in sys.modules:
         callback(sys.modules[module])
         return lambda: None
@@ -484,7 +554,10 @@ def _factory_name(func: Any) -> Optional[str]:
     return name if name in _SHORT_FACTORIES else None
 
 
-_SHORT_FACTORIES = frozenset(name.rsplit(".", 1)[-1] for name in FACTORIES) | {"fft_fftfreq", "fft_rfftfreq"}
+_SHORT_FACTORIES = frozenset(name.rsplit(".", 1)[-1] for name in FACTORIES) | {
+    "fft_fftfreq",
+    "fft_rfftfreq",
+}
 _TORCH_FOLDERS: List[str] = []
 
 
@@ -522,7 +595,7 @@ def _is_library(filename: str) -> bool:
     return (
         filename.startswith("<")
         or "site-packages" in filename
-        or filename.startswith(os.path.dirname(os.__file__) + os.sep)  # noqa: PTH120
+        or filename.startswith(os.path.dirname(os.__file__) + os.sep)
     )
 
 
@@ -558,7 +631,7 @@ def _closure_tensors(fn: Any) -> Dict[str, Any]:
 
 
 def _gpu_is_working() -> bool:
-    """Whether the current stream has unfinished work; never starts CUDA, never disturbs a capture."""
+    """Whether the stream has unfinished work; starts no CUDA, disturbs no capture."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
         return False

@@ -1,4 +1,4 @@
-"""What is known of the GPU hosts: `x-gpu` blocks of a hosts.yaml, completed by the configuration."""
+"""What is known of GPU hosts: `x-gpu` blocks of hosts.yaml, and the configuration."""
 
 from __future__ import annotations
 

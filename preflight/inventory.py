@@ -1,4 +1,4 @@
-"""The synchronisation inventory of a CUDA file: barriers, their counts, and writes other GPUs see."""
+"""What a CUDA file synchronises with: barriers, their counts, writes other GPUs see."""
 
 from __future__ import annotations
 

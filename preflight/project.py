@@ -99,7 +99,9 @@ class Project:
             commands = []
             for step in items(file.get("steps")):
                 run = plain_value(item(step, "run"))
-                commands.append(" ".join(map(str, run)) if isinstance(run, list) else str(run or ""))
+                commands.append(
+                    " ".join(map(str, run)) if isinstance(run, list) else str(run or "")
+                )
             found.append(Experiment(file, scalar(file.get("host")), tuple(commands)))
         return found
 
@@ -121,8 +123,11 @@ class Project:
             seen.add(path)
             queue += self._imports(path)
         folders = {str(PurePosixPath(path).parent) for path in seen}
+        text = b"\n".join(self.read(path) for path in seen)
         for path in self.paths("cuda"):
-            if any(path.startswith(f"{folder}/") for folder in folders):
+            pure = PurePosixPath(path)
+            beside = any(folder != "." and path.startswith(f"{folder}/") for folder in folders)
+            if beside or str(pure.parent) in folders or pure.name.encode() in text:
                 seen.add(path)
         return seen
 
@@ -141,7 +146,7 @@ class Project:
         return [p for name in set(file.aliases.values()) for p in self.module_paths(name, path)]
 
     def module_paths(self, dotted: str, importer: str) -> list[str]:
-        """Files of this project a dotted import may mean (a name may be a module or an attribute)."""
+        """Files a dotted import may mean: its last part is a module or an attribute."""
         if dotted.startswith("."):
             level = len(dotted) - len(dotted.lstrip("."))
             parents = PurePosixPath(importer).parents
@@ -153,4 +158,3 @@ class Project:
             stem = "/".join(parts[:size])
             found += [p for p in (f"{stem}.py", f"{stem}/__init__.py") if p in self.targets]
         return found[:2]
-

@@ -1,4 +1,4 @@
-"""`pytest --preflight-guards=implicit-device,...`: each test runs under the guards and fails on a catch."""
+"""`pytest --preflight-guards=...`: each test runs under guards and fails on a catch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _names(config: pytest.Config) -> list[str]:
-    return [word.strip() for word in config.getoption("--preflight-guards").split(",") if word.strip()]
+    return [
+        word.strip() for word in config.getoption("--preflight-guards").split(",") if word.strip()
+    ]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,7 +1,7 @@
 """A schedule's numbers against the rules that cost whole rounds: order, residency, waves, rows.
 
-Pure arithmetic over lists, so that it runs on the laptop before anything is uploaded, and on the host
-beside the kernel that built the table.
+Pure arithmetic over lists, so that it runs on the laptop before anything is uploaded, and on the
+host beside the kernel that built the table.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import ceil
 
 @dataclass(frozen=True)
 class ScheduleProblem:
-    """One broken rule: what the numbers say, what follows, and what to do. `pitfall` is the seed's number."""
+    """One broken rule: what the numbers say, what follows, what to do, which pitfall."""
 
     check: str
     pitfall: int
@@ -25,9 +25,7 @@ class ScheduleProblem:
         return f"error[schedule-{self.check}] {self.message}; {self.consequence}; {self.help}"
 
 
-def check_order(
-    consumption: Sequence[Hashable], pull: Sequence[Hashable]
-) -> list[ScheduleProblem]:
+def check_order(consumption: Sequence[Hashable], pull: Sequence[Hashable]) -> list[ScheduleProblem]:
     """Pitfall 5: chunks must be pulled in the order in which the GEMM consumes them.
 
     Both sequences name chunks; each chunk that is consumed must be pulled exactly once.
@@ -44,7 +42,8 @@ def check_order(
         if wanted != given:
             late = list(pull).index(wanted) - place
             text = (
-                f"position {place} consumes chunk `{wanted}`, the pull order brings `{given}` there "
+                f"position {place} consumes chunk `{wanted}`, the pull order brings `{given}` "
+                "there "
                 f"and `{wanted}` {late} positions later"
             )
             return [_order(text)]
@@ -66,7 +65,7 @@ def check_residency(
 ) -> list[ScheduleProblem]:
     """Pitfall 7: spinning blocks must leave room for the block whose signal they wait for.
 
-    Capacity is `(sms - reserved_sms) * blocks_per_sm`; `blocks_per_sm` comes from an occupancy query.
+    Capacity is `(sms - reserved_sms) * blocks_per_sm`, the latter from an occupancy query.
     """
     capacity = (sms - reserved_sms) * blocks_per_sm
     if 0 <= spinning_blocks <= capacity:
@@ -75,7 +74,8 @@ def check_residency(
         ScheduleProblem(
             "residency",
             7,
-            f"{spinning_blocks} spinning blocks, and {sms} SMs hold {capacity} beside the signal's source",
+            f"{spinning_blocks} spinning blocks, and {sms} SMs hold {capacity} beside the "
+            "signal's source",
             "the source never becomes resident, and the whole card deadlocks",
             f"launch at most {capacity} spinning blocks, and keep what they wait for resident",
         )
@@ -104,7 +104,8 @@ def check_waves(
             6,
             f"{jobs} jobs on {sms} SMs run in {count} waves{cost}",
             "the time depends on the number of SMs and grows with the jobs, whatever the bandwidth",
-            "launch resident blocks, hand out jobs with an atomic counter in ready order, and let all finish together",
+            "launch resident blocks, hand out jobs with an atomic counter in ready order, and let "
+            "all finish together",
         )
     ]
 
@@ -112,8 +113,9 @@ def check_waves(
 def check_rows(observed: Sequence[int]) -> list[ScheduleProblem]:
     """Pitfall 3: the row-permutation probe.
 
-    Run the kernel on a matrix whose row r holds r everywhere; `observed[r]` is what row r holds after
-    the store. Anything but the identity means that loading and storing disagree on the rows.
+    Run the kernel on a matrix whose row r holds r everywhere; `observed[r]` is what row r holds
+    after the store. Anything but the identity means that loading and storing disagree on the
+    rows.
     """
     size = len(observed)
     moved = [row for row in range(size) if observed[row] != row]
@@ -135,7 +137,8 @@ def check_rows(observed: Sequence[int]) -> list[ScheduleProblem]:
             3,
             text,
             "the result is almost right, and a tolerance hides it",
-            "use one permutation formula for load and store, and derive it again when the number of warps changes",
+            "use one permutation formula for load and store, and derive it again when the number "
+            "of warps changes",
         )
     ]
 

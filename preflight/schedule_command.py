@@ -1,10 +1,10 @@
 """`preflight schedule FILE`: run the checks a JSON file asks for, over the numbers it holds.
 
-    {"schema": "preflight/schedule-v1",
-     "checks": [{"check": "order", "consumption": [0, 1, 2], "pull": [0, 2, 1]},
-                {"check": "residency", "spinning_blocks": 24, "sms": 132},
-                {"check": "waves", "jobs": 2048, "sms": 24, "wave_cost_us": 6},
-                {"check": "rows", "observed": [0, 1, 2, 3]}]}
+{"schema": "preflight/schedule-v1",
+ "checks": [{"check": "order", "consumption": [0, 1, 2], "pull": [0, 2, 1]},
+            {"check": "residency", "spinning_blocks": 24, "sms": 132},
+            {"check": "waves", "jobs": 2048, "sms": 24, "wave_cost_us": 6},
+            {"check": "rows", "observed": [0, 1, 2, 3]}]}
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def check_file(path: Path) -> list[ScheduleProblem]:
 def _run(item: Any, where: str) -> list[ScheduleProblem]:
     name = item.get("check") if isinstance(item, dict) else None
     if name not in CHECKS:
-        raise ScheduleFileError(f"{where}: `check` is `{name}`, expected one of {', '.join(CHECKS)}")
+        raise ScheduleFileError(
+            f"{where}: `check` is `{name}`, expected one of {', '.join(CHECKS)}"
+        )
     values = {key: value for key, value in item.items() if key != "check"}
     parameters = inspect.signature(CHECKS[name]).parameters
     unknown = sorted(set(values) - set(parameters))

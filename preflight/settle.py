@@ -1,12 +1,12 @@
-"""The last word on each finding: per-file ignores, severities, suppressions, and the suppressions' own rules."""
+"""The last word on each finding: ignores, severities, suppressions and their own rules."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import date as date
 from datetime import datetime, timezone
-from datetime import date as Date  # noqa: N812  `date` is a field below
 
 from preflight.checking import FileResult, to_finding
 from preflight.config import Config, matches
@@ -41,7 +41,7 @@ class SuppressionUse:
     rules: Registry
     used: frozenset[str]
     judged: frozenset[str]
-    today: Date
+    today: date
 
 
 def settle(
@@ -68,7 +68,9 @@ def settle(
                 shown += _bound(rule, result.path, uses, check)
         kept += shown
         silenced += hidden
-    overrides = {name: level for word, level in config.severity.items() for name in rules.expand(word) or ()}
+    overrides = {
+        name: level for word, level in config.severity.items() for name in rules.expand(word) or ()
+    }
     final = [replace(f, severity=overrides.get(f.rule, f.severity)) for f in kept]
     final.sort(key=lambda f: (f.path, f.span.start_byte, f.code))
     return Outcome(tuple(final), tuple(silenced))
@@ -88,7 +90,7 @@ def _suppress(
     result: FileResult,
     rules: Registry,
     judged: frozenset[str],
-    today: Date,
+    today: date,
     honour: bool,
 ) -> tuple[list[Finding], list[Settled], list[SuppressionUse]]:
     shown: list[Finding] = []
@@ -114,7 +116,7 @@ def _suppress(
 
 
 def _match(
-    finding: Finding, suppressions: Iterable[Suppression], rules: Registry, today: Date
+    finding: Finding, suppressions: Iterable[Suppression], rules: Registry, today: date
 ) -> Suppression | None:
     for item in suppressions:
         if item.problem or item.expired(today) or not item.covers(finding.span.line):
@@ -132,5 +134,7 @@ def _bound(
         hits: Iterable[Hit] = check(use)  # type: ignore[operator]
         for hit in hits:
             seed = f"{rule.card.name}\0{path}\0{use.suppression.rules}\0{use.suppression.reason}"
-            found.append(to_finding(rule, hit, path, hashlib.sha256(seed.encode()).hexdigest()[:16]))
+            found.append(
+                to_finding(rule, hit, path, hashlib.sha256(seed.encode()).hexdigest()[:16])
+            )
     return found

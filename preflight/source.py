@@ -67,7 +67,7 @@ class Source:
         message: str,
         *,
         consequence: str = "",
-        help: str = "",  # noqa: A002  the field's name in every report
+        help: str = "",
         fix: Fix | None = None,
         related: tuple[Related, ...] = (),
     ) -> Hit:

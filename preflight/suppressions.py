@@ -30,8 +30,8 @@ class Suppression:
     """One suppression comment. `first` and `last` are the lines it covers (both included).
 
     `rules` holds the words as written. `problem` is what is wrong with the grammar, or "".
-    `[cut_start, cut_end)` are the bytes to delete to remove it, `[list_start, list_end)` those between
-    its brackets.
+    `[cut_start, cut_end)` are the bytes to delete to remove it, `[list_start, list_end)` those
+    between its brackets.
     """
 
     line: int
@@ -112,7 +112,7 @@ def _parse(
 
 
 def _edit_places(source: Source, comment: Comment, last_line: int, end: int) -> dict[str, int]:
-    """Where to cut: whole lines for an own-line comment, else the comment and the blanks before it."""
+    """Where to cut: whole lines of an own-line comment, else from the end of the code."""
     starts = source.line_starts
     if comment.own_line:
         cut_start = starts[comment.line - 1]

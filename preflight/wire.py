@@ -1,4 +1,4 @@
-"""Findings as plain JSON data and back: one form for the cache, the workers and `--output-format json`."""
+"""Findings as plain JSON data and back: one form for the cache and for programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def span_to_json(span: Span) -> dict[str, int]:
 def fix_to_json(fix: Fix | None) -> dict[str, Any] | None:
     if fix is None:
         return None
-    edits = [{"start_byte": e.start_byte, "end_byte": e.end_byte, "text": e.text} for e in fix.edits]
+    edits = [
+        {"start_byte": e.start_byte, "end_byte": e.end_byte, "text": e.text} for e in fix.edits
+    ]
     return {"grade": fix.grade.value, "title": fix.title, "edits": edits}
 
 

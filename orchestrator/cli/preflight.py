@@ -1,4 +1,4 @@
-"""`orch preflight`: the linter of this project, with the same options as the `preflight` command."""
+"""`orch preflight`: the linter, with the options of the `preflight` command."""
 
 from __future__ import annotations
 

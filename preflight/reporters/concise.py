@@ -11,7 +11,7 @@ from preflight.finding import Finding, Severity
 
 def shown_path(report: Report, path: str) -> str:
     """The path from the current folder, so that editors and terminals can open it."""
-    absolute = os.path.join(report.root, path)  # noqa: PTH118  relpath needs plain strings
+    absolute = os.path.join(report.root, path)
     relative = os.path.relpath(absolute)
     return absolute if relative.startswith(f"..{os.sep}..") else relative.replace(os.sep, "/")
 

@@ -27,7 +27,10 @@ def _source(report: Report, path: str, sources: dict[str, Source]) -> Source:
 def _block(report: Report, finding: Finding, sources: dict[str, Source]) -> str:
     path = shown_path(report, finding.path)
     span = finding.span
-    head = f"{path}:{span.line}:{span.column}: {finding.severity.word}[{finding.rule}] {finding.message}"
+    head = (
+        f"{path}:{span.line}:{span.column}: {finding.severity.word}[{finding.rule}] "
+        f"{finding.message}"
+    )
     lines = [head, *_snippet(_source(report, finding.path, sources), finding)]
     lines += [
         f"  {shown_path(report, r.path)}:{r.line}:{r.column}: {r.message}" for r in finding.related

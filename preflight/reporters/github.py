@@ -1,4 +1,4 @@
-"""GitHub workflow commands: one annotation a finding, shown on the changed line of a pull request."""
+"""GitHub workflow commands: one annotation a finding, on the line in the pull request."""
 
 from __future__ import annotations
 

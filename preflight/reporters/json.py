@@ -1,4 +1,4 @@
-"""`json` (an alias of `json-v1`): everything, for programs. The layout of a version never changes."""
+"""`json`, an alias of `json-v1`: everything, in a layout that never changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SARIF 2.1.0 for code scanning. Files outside the root are left out: one such result spoils an upload."""
+"""SARIF 2.1.0 for code scanning; files outside the root would spoil the whole upload."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from preflight.source import Source
 
-# One alternative per thing that may hide a comment mark: raw and plain strings, characters, comments.
+# What may hide a comment mark comes first: raw strings, strings, characters.
 _C_TOKEN = re.compile(
     rb'R"(?P<d>[^()\s]*)\(.*?\)(?P=d)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
     rb"|(?P<line>//[^\r\n]*)|(?P<block>/\*.*?\*/)",
@@ -74,4 +74,6 @@ def _hash_comments(source: Source) -> Iterator[Comment]:
     for match in _HASH_TOKEN.finditer(source.data):
         raw = match.group("comment")
         if raw is not None:
-            yield _comment(source, match.start("comment"), raw.lstrip(b"#").decode("utf-8", "replace"))
+            yield _comment(
+                source, match.start("comment"), raw.lstrip(b"#").decode("utf-8", "replace")
+            )

@@ -21,11 +21,16 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Node, Parser, Query
 
 # Macros that stand for specifiers in widely used header families, and attributes the grammar lacks.
+_FAMILIES = "CUTLASS|CUTE|TK|FLASHINFER|TORCH|C10|AT|CUB|THRUST|RAFT|MSCCLPP|NVSHMEMI?"
+_SPECIFIERS = (
+    "DEVICE|HOST|HOST_DEVICE|GLOBAL|API|CUDA_API|INLINE|RUNTIME_FUNCTION|HOST_RUNTIME_FUNCTION"
+    "|DETAIL_KERNEL_ATTRIBUTES|KERNEL_ATTRIBUTES|DEVICE_ALWAYS_INLINE"
+)
+_ATTRIBUTES = "__align__|__maxnreg__|__cluster_dims__|__block_size__|__attribute__"
 DEFAULT_MACROS = (
-    r"(?:CUTLASS|CUTE|TK|FLASHINFER|TORCH|C10|AT|CUB|THRUST|RAFT|MSCCLPP|NVSHMEMI?)_(?:DEVICE|HOST|HOST_DEVICE|GLOBAL|API|CUDA_API|INLINE|"
-    r"RUNTIME_FUNCTION|HOST_RUNTIME_FUNCTION|DETAIL_KERNEL_ATTRIBUTES|KERNEL_ATTRIBUTES|DEVICE_ALWAYS_INLINE)\b",
+    rf"(?:{_FAMILIES})_(?:{_SPECIFIERS})\b",
     r"(?:__forceinline__|__noinline__|__grid_constant__|__inline__|__restrict__|__restrict)\b",
-    r"(?:__align__|__maxnreg__|__cluster_dims__|__block_size__|__attribute__)\s*\((?:[^()]|\([^()]*\))*\)",
+    rf"(?:{_ATTRIBUTES})\s*\((?:[^()]|\([^()]*\))*\)",
     r"\bC10_LAUNCH_BOUNDS_[012]\s*\([^()]*\)",
 )
 _QUERY = """
@@ -40,6 +45,10 @@ _QUERY = """
 (preproc_def) @define
 """
 _LAUNCH_BOUNDS = re.compile(rb"__launch_bounds__\s*\(([^,()]*)")
+_CONSTANT = re.compile(
+    rb"\b(?:constexpr|const)\s+(?:static\s+)?(?:unsigned\s+)?"
+    rb"(?:int|auto|size_t|u?int(?:32|64)_t|unsigned)\s+(\w+)\s*=\s*([^;,]+);"
+)
 _ESCAPE = {b"\\n": "\n", b"\\t": "\t", b'\\"': '"', b"\\\\": "\\"}
 
 
@@ -199,7 +208,9 @@ class CudaFile(Source):
             self.launches.append(Launch(node, name, tuple(config.named_children), owner))
             return
         arguments = node.child_by_field_name("arguments")
-        given = tuple(c for c in arguments.named_children if c.type != "comment") if arguments else ()
+        given = (
+            tuple(c for c in arguments.named_children if c.type != "comment") if arguments else ()
+        )
         if owner:
             owner.calls.append(CudaCall(node, name, given))
 
@@ -212,8 +223,7 @@ class CudaFile(Source):
                 number = _number(value.text.decode("utf-8", "replace"))
                 if number is not None:
                     seen.setdefault(text(name), set()).add(number)
-        pattern = rb"\b(?:constexpr|const)\s+(?:static\s+)?(?:unsigned\s+)?(?:int|auto|size_t|u?int(?:32|64)_t|unsigned)\s+(\w+)\s*=\s*([^;,]+);"
-        for match in re.finditer(pattern, self.data):
+        for match in _CONSTANT.finditer(self.data):
             name_text = match.group(1).decode("utf-8", "replace")
             number = _number(match.group(2).decode("utf-8", "replace"))
             values = seen.setdefault(name_text, set())
@@ -263,7 +273,7 @@ class CudaFile(Source):
         return None
 
     def dimensions(self, node: Node | None, function: CudaFunction | None) -> list[int] | None:
-        """The literal extents of a grid or block argument: `256`, `dim3(32, 8)`, or a dim3 variable."""
+        """Literal extents of a grid or block: `256`, `dim3(32, 8)`, or a dim3 variable."""
         if node is None:
             return None
         number = self.value(node)
@@ -284,13 +294,17 @@ class CudaFile(Source):
         return known if known and len(known) == len(values) else None
 
     def _declared_dimensions(self, name: str, function: CudaFunction) -> list[int] | None:
-        """A `dim3 name(32, 8)` of the function; by its text, since `dim3 g(N)` parses as a declaration."""
-        body = self.parsed[function.node.start_byte : function.node.end_byte].decode("utf-8", "replace")
+        """`dim3 name(32, 8)`, by its text: `dim3 g(N)` parses as a function declaration."""
+        body = self.parsed[function.node.start_byte : function.node.end_byte].decode(
+            "utf-8", "replace"
+        )
         word = re.escape(name)
         if re.search(rf"\b{word}(?:\.[xyz])?\s*=(?!=)(?!\s*dim3\b)", body):
             return None
         found = re.findall(rf"\bdim3\s+{word}\s*(?:=\s*dim3\s*)?[({{]([^;(){{}}]*)[)}}]\s*;", body)
-        values = [self.value_of_text(part) for part in found[0].split(",")] if len(found) == 1 else []
+        values = (
+            [self.value_of_text(part) for part in found[0].split(",")] if len(found) == 1 else []
+        )
         known = [value for value in values if value is not None]
         return known if known and len(known) == len(values) else None
 

@@ -19,7 +19,7 @@ N = TypeVar("N", bound=ast.AST)
 
 
 class PythonFile(Source):
-    """A parsed Python file. Construction raises SyntaxError or ValueError when it does not parse."""
+    """A parsed Python file. Raises SyntaxError or ValueError when it does not parse."""
 
     def __init__(self, path: str, data: bytes, roles: frozenset[str] = frozenset()) -> None:
         super().__init__(path, data, roles)
@@ -50,10 +50,13 @@ class PythonFile(Source):
         self._by_type = by_type
         return by_type
 
-    def nodes(self, *kinds: type[N]) -> Iterator[N]:
-        index = self._index()
-        for kind in kinds:
-            yield from index.get(kind, ())  # type: ignore[misc]
+    def nodes(self, kind: type[N]) -> list[N]:
+        """All nodes of exactly one type, outer ones before inner ones."""
+        return self._index().get(kind, [])  # type: ignore[return-value]
+
+    @property
+    def function_nodes(self) -> list[FunctionNode]:
+        return [*self.nodes(ast.FunctionDef), *self.nodes(ast.AsyncFunctionDef)]
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         self._index()
@@ -65,14 +68,14 @@ class PythonFile(Source):
             yield up
             up = self._parents.get(up)
 
-    def enclosing(self, node: ast.AST, *kinds: type[N]) -> N | None:
-        for up in self.ancestors(node):
-            if isinstance(up, kinds):
-                return up
-        return None
+    def enclosing(self, node: ast.AST, *kinds: type[ast.AST]) -> ast.AST | None:
+        return next((up for up in self.ancestors(node) if isinstance(up, kinds)), None)
 
     def function_of(self, node: ast.AST) -> FunctionNode | None:
-        return self.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef)
+        for up in self.ancestors(node):
+            if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return up
+        return None
 
     def scope_of(self, node: ast.AST) -> FunctionNode | ast.Module:
         return self.function_of(node) or self.tree
@@ -96,19 +99,19 @@ class PythonFile(Source):
                 else:
                     root = name.name.split(".")[0]
                     table[root] = root
-        for node in self.nodes(ast.ImportFrom):
-            module = "." * node.level + (node.module or "")
-            for name in node.names:
+        for origin in self.nodes(ast.ImportFrom):
+            module = "." * origin.level + (origin.module or "")
+            for name in origin.names:
                 table[name.asname or name.name] = f"{module}.{name.name}"
         return table
 
     @cached_property
     def functions(self) -> dict[str, FunctionNode]:
         """Functions of the file by name; a name defined twice maps to the last one."""
-        return {node.name: node for node in self.nodes(ast.FunctionDef, ast.AsyncFunctionDef)}
+        return {node.name: node for node in self.function_nodes}
 
     def qualified(self, node: ast.AST) -> str:
-        """Dotted name with its root resolved through the imports; "" when it is not a plain chain."""
+        """Dotted name, its root resolved through the imports; "" for anything else."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -181,7 +184,7 @@ class PythonFile(Source):
 
 
 def constant(node: ast.AST | None) -> object:
-    """The value of a literal, with a sign and constant arithmetic folded; None for anything else."""
+    """The value of a literal, constant arithmetic folded; None for anything else."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from preflight.finding import Edit, Span
 from preflight.source import Source
 
 if TYPE_CHECKING:
-    from ruamel.yaml.nodes import Node as YamlNode
-    from ruamel.yaml.nodes import ScalarNode
+    from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
+
+    YamlNode: TypeAlias = MappingNode | SequenceNode | ScalarNode
 else:
     YamlNode = ScalarNode = object  # the reader is imported when the first YAML file is parsed
 
@@ -54,7 +55,9 @@ class YamlFile(Source):
             node = item(node, step)
         return node
 
-    def keys(self) -> set[str]:
+    @property
+    def top_level(self) -> set[str]:
+        """The keys of the document's mapping."""
         return {key.value for key, _ in entries(self.root)}
 
 

@@ -17,7 +17,15 @@ from preflight.fixing import allowed_grades, fix_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "rules"
-SECTIONS = ("What it does", "Why it matters", "Flagged", "Not flagged", "Fix", "Known gaps", "References")
+SECTIONS = (
+    "What it does",
+    "Why it matters",
+    "Flagged",
+    "Not flagged",
+    "Fix",
+    "Known gaps",
+    "References",
+)
 DEFAULT_PATHS = {
     "python": "sample.py",
     "cuda": "sample.cu",
@@ -118,7 +126,10 @@ def lint(case: Case, rule: str, folder: Path) -> list[Finding]:
     if any("git" in block.options for block in case.blocks):
         for words in (["init", "-q"], ["add", "-A"]):
             subprocess.run(
-                ["git", "-c", "core.autocrlf=false", "-c", "core.safecrlf=false", *words], cwd=folder, check=True, timeout=30
+                ["git", "-c", "core.autocrlf=false", "-c", "core.safecrlf=false", *words],
+                cwd=folder,
+                check=True,
+                timeout=30,
             )
     config = load_config(folder.resolve())
     options = Options(select=("ALL",), cache=False, jobs=1)
@@ -132,4 +143,6 @@ def places(findings: list[Finding]) -> set[tuple[str, int]]:
 
 def fixed(block: Block, findings: list[Finding]) -> bytes:
     grades = allowed_grades(fix=True, unsafe=True)
-    return fix_bytes(block.path, block.data, [f for f in findings if f.path == block.path], grades).after
+    return fix_bytes(
+        block.path, block.data, [f for f in findings if f.path == block.path], grades
+    ).after

@@ -1,13 +1,10 @@
-"""Each rule's page is its test: what it flags, what it leaves alone, what its fix writes, what it misses."""
+"""Each rule's page is its test: flagged, left alone, fixed, known gaps."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-
-from preflight.finding import Grade
-from preflight.rule import CHECKERS, RegisteredRule, registry
 from rule_pages import (
     PAGES,
     SECTIONS,
@@ -19,6 +16,9 @@ from rule_pages import (
     places,
     sections_of,
 )
+
+from preflight.finding import Grade
+from preflight.rule import CHECKERS, RegisteredRule, registry
 
 RULES = list(registry())
 EVERY_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.card.name)
@@ -54,7 +54,7 @@ def test_page_leaves_alone_what_it_says(rule: RegisteredRule, tmp_path: Path) ->
 
 @EVERY_RULE
 def test_page_fix_does_what_it_says(rule: RegisteredRule, tmp_path: Path) -> None:
-    """A fix the tool applies gives the `after` block byte for byte; advice only has to silence the rule."""
+    """An applied fix gives the `after` block byte for byte; advice has to silence the rule."""
     name = rule.card.name
     before = [c for c in cases_of(page_of(name), "Fix") if "before" in c.blocks[0].options]
     after = [c for c in cases_of(page_of(name), "Fix") if "after" in c.blocks[0].options]

@@ -17,7 +17,8 @@ RULE = Rule(
     title="`elapsed_time` is read before the end event has completed",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="CUDA answers 'not ready' and the run ends with an error, or an older recording of the events is read",
+    consequence="CUDA answers 'not ready' and the run ends with an error, or an older recording "
+    "of the events is read",
     help="call `end.synchronize()` (or `torch.cuda.synchronize()`) before `elapsed_time`",
     needs=(b"elapsed_time",),
     fix=Grade.UNSAFE,
@@ -27,7 +28,11 @@ _WAITING = ("sync", "wait", "barrier", "item", "cpu", "tolist", "numpy", "query"
 
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
     for call, _ in file.calls:
-        if not isinstance(call.func, ast.Attribute) or call.func.attr != "elapsed_time" or len(call.args) != 1:
+        if (
+            not isinstance(call.func, ast.Attribute)
+            or call.func.attr != "elapsed_time"
+            or len(call.args) != 1
+        ):
             continue
         end = call.args[0]
         scope = file.scope_of(call)

@@ -19,8 +19,20 @@ CLOCKS = {
     "time.monotonic_ns": "ns",
 }
 # A call whose name holds one of these may wait for the GPU or hand the work to somebody else.
-_WAITING = ("sync", "barrier", "elapsed_time", "do_bench", "benchmark", "wait", "profile", "measure", "timeit")
-_READING = frozenset(("item", "cpu", "tolist", "numpy", "join", "result", "get", "block_until_ready"))
+_WAITING = (
+    "sync",
+    "barrier",
+    "elapsed_time",
+    "do_bench",
+    "benchmark",
+    "wait",
+    "profile",
+    "measure",
+    "timeit",
+)
+_READING = frozenset(
+    ("item", "cpu", "tolist", "numpy", "join", "result", "get", "block_until_ready")
+)
 _ELSEWHERE = ("subprocess.", "os.system", "ray.", "requests.")
 
 
@@ -35,9 +47,9 @@ class TimedRegion:
 
 
 def timed_regions(file: PythonFile) -> list[TimedRegion]:
-    """Regions of the form `t0 = clock()` ... `clock() - t0` (or `t1 = clock()`), innermost first."""
+    """Regions of the form `t0 = clock()` ... `clock() - t0`, or `t1 = clock()`."""
     found = []
-    for scope in (file.tree, *file.nodes(ast.FunctionDef, ast.AsyncFunctionDef)):
+    for scope in (file.tree, *file.function_nodes):
         for block in blocks_of(scope):
             if file.scope_of(block[0]) is scope or scope is file.tree:
                 found += list(_in_block(file, block))
@@ -48,8 +60,14 @@ def timed_regions(file: PythonFile) -> list[TimedRegion]:
 def _in_block(file: PythonFile, block: list[ast.stmt]) -> Iterator[TimedRegion]:
     begin: tuple[int, str] | None = None
     for index, statement in enumerate(block):
-        if begin is not None and _reads_clock(file, statement) and _is_second(statement, begin[1], block, index):
-            yield TimedRegion(block[begin[0]], tuple(block[begin[0] + 1 : index]), statement, begin[1])
+        if (
+            begin is not None
+            and _reads_clock(file, statement)
+            and _is_second(statement, begin[1], block, index)
+        ):
+            yield TimedRegion(
+                block[begin[0]], tuple(block[begin[0] + 1 : index]), statement, begin[1]
+            )
             begin = None
         name = _clock_target(file, statement)
         if name:
@@ -72,7 +90,10 @@ def _clock_target(file: PythonFile, statement: ast.stmt) -> str | None:
     """`t` of `t = time.time()`."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None
-    if not isinstance(statement.value, ast.Call) or file.qualified(statement.value.func) not in CLOCKS:
+    if (
+        not isinstance(statement.value, ast.Call)
+        or file.qualified(statement.value.func) not in CLOCKS
+    ):
         return None
     target = statement.targets[0]
     if isinstance(target, ast.Name):
@@ -102,13 +123,16 @@ class GpuKnowledge:
 
     def is_jitted(self, name: str, scope: ast.AST) -> bool:
         """Whether a name seen from a scope is a Triton kernel or a compiled function."""
-        return name in self.jitted or bool(self._compiled.get(name, set()) & {scope, self.file.tree})
+        return name in self.jitted or bool(
+            self._compiled.get(name, set()) & {scope, self.file.tree}
+        )
 
     def _functions_that_launch(self) -> set[str]:
         return {
             name
             for name, function in self.file.functions.items()
-            if name not in self.jitted and any(self._is_kernel_launch(c) for c, _ in self.file.calls_in(function))
+            if name not in self.jitted
+            and any(self._is_kernel_launch(c) for c, _ in self.file.calls_in(function))
         }
 
     def _functions_that_wait(self) -> set[str]:
@@ -149,8 +173,10 @@ class GpuKnowledge:
             return False
         target = self.file.qualified(call.func.value)
         words = {word.arg for word in call.keywords}
-        return target in self.jitted or bool(words & {"num_warps", "num_stages", "num_ctas"}) or (
-            target.endswith(("_kernel", "_kernel_")) and "triton" in self.file.aliases.values()
+        return (
+            target in self.jitted
+            or bool(words & {"num_warps", "num_stages", "num_ctas"})
+            or (target.endswith(("_kernel", "_kernel_")) and "triton" in self.file.aliases.values())
         )
 
     def cuda_names(self, scope: FunctionNode | ast.Module) -> set[str]:
@@ -169,7 +195,9 @@ class GpuKnowledge:
             return any(self._is_cuda(item, known) for item in node.elts)
         return isinstance(node, ast.Name) and node.id in known
 
-    def launch_in(self, statements: tuple[ast.stmt, ...], scope: FunctionNode | ast.Module) -> ast.Call | None:
+    def launch_in(
+        self, statements: tuple[ast.stmt, ...], scope: FunctionNode | ast.Module
+    ) -> ast.Call | None:
         """The first call that certainly starts GPU work."""
         cuda = self.cuda_names(scope)
         for statement in statements:
@@ -182,7 +210,20 @@ class GpuKnowledge:
 
     def _takes_cuda(self, call: ast.Call, name: str, cuda: set[str]) -> bool:
         """A call of, or with, a name that is certainly on the GPU, other than a look at it."""
-        if name in ("print", "len", "str", "repr", "isinstance", "type", "id", "range", "list", "tuple", "zip", "enumerate"):
+        if name in (
+            "print",
+            "len",
+            "str",
+            "repr",
+            "isinstance",
+            "type",
+            "id",
+            "range",
+            "list",
+            "tuple",
+            "zip",
+            "enumerate",
+        ):
             return False
         operands = [*call.args, *(word.value for word in call.keywords)]
         given = any(isinstance(arg, ast.Name) and arg.id in cuda for arg in operands)
@@ -197,14 +238,43 @@ class GpuKnowledge:
 
 
 _METADATA = frozenset(
-    ("size", "dim", "numel", "stride", "data_ptr", "element_size", "record", "parameters", "eval", "train", "append", "view",
-     "state_dict", "named_parameters", "reshape", "t", "expand", "detach", "is_contiguous", "items", "keys", "values", "format",
-     "elapsed_time", "query", "register_forward_hook", "requires_grad_", "zero_grad", "untyped_storage", "modules")
+    (
+        "size",
+        "dim",
+        "numel",
+        "stride",
+        "data_ptr",
+        "element_size",
+        "record",
+        "parameters",
+        "eval",
+        "train",
+        "append",
+        "view",
+        "state_dict",
+        "named_parameters",
+        "reshape",
+        "t",
+        "expand",
+        "detach",
+        "is_contiguous",
+        "items",
+        "keys",
+        "values",
+        "format",
+        "elapsed_time",
+        "query",
+        "register_forward_hook",
+        "requires_grad_",
+        "zero_grad",
+        "untyped_storage",
+        "modules",
+    )
 )
 
 
 def _compiled_names(file: PythonFile) -> dict[str, set[ast.AST]]:
-    """Names bound to the result of torch.compile (or decorated with it), with the scopes that bind them."""
+    """Names that torch.compile made or decorates, with the scopes that bind them."""
     found: dict[str, set[ast.AST]] = {
         name: {file.tree}
         for name, function in file.functions.items()
@@ -219,11 +289,11 @@ def _compiled_names(file: PythonFile) -> dict[str, set[ast.AST]]:
 
 
 def _hands_over(file: PythonFile, node: ast.With | ast.AsyncWith) -> bool:
-    """`with profiler:`, `with timer:`, `with torch.cuda.graph(...)`: somebody else measures or records."""
+    """A profiler, a timer or graph capture: somebody else measures or records."""
     for item in node.items:
         context = item.context_expr
         target = context.func if isinstance(context, ast.Call) else context
         name = file.qualified(target).lower()
-        if any(word in name for word in ("profile", "timer", "graph", "sync", "device(\"meta")):
+        if any(word in name for word in ("profile", "timer", "graph", "sync", 'device("meta')):
             return True
     return False

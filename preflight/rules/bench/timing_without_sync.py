@@ -16,8 +16,10 @@ RULE = Rule(
     title="GPU work is timed by the wall clock without a synchronisation",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="the clock stops when the launch is queued, so the number is launch overhead and not the kernel's time",
-    help="call `torch.cuda.synchronize()` before each clock read, or time with CUDA events or `triton.testing.do_bench`",
+    consequence="the clock stops when the launch is queued, so the number is launch overhead and "
+    "not the kernel's time",
+    help="call `torch.cuda.synchronize()` before each clock read, or time with CUDA events or "
+    "`triton.testing.do_bench`",
     needs=(b"perf_counter", b"time.time", b"monotonic", b"default_timer", b"from time"),
     fix=Grade.DISPLAY,
 )
@@ -47,4 +49,7 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
 
 def _measures_something_else(name: str) -> bool:
     """The name says that the launch, the compilation or the loading is what is measured."""
-    return any(word in name.lower() for word in ("compil", "launch", "host", "cpu", "load", "init", "build", "dispatch"))
+    return any(
+        word in name.lower()
+        for word in ("compil", "launch", "host", "cpu", "load", "init", "build", "dispatch")
+    )

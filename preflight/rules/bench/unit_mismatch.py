@@ -19,14 +19,23 @@ RULE = Rule(
     severity=Severity.WARNING,
     profile=Profile.REGULAR,
     consequence="the reported time is wrong by a factor of a thousand or more",
-    help="correct the factor or the unit: seconds x 1e3 are ms, x 1e6 are us; `elapsed_time` gives ms",
+    help="correct the factor or the unit: seconds x 1e3 are ms, x 1e6 are us; `elapsed_time` "
+    "gives ms",
     needs=(b"perf_counter", b"time.time", b"monotonic", b"elapsed_time"),
     fix=Grade.DISPLAY,
 )
 _EXPONENT = {"s": 0, "ms": 3, "us": 6, "µs": 6, "μs": 6, "ns": 9}
-_UNIT_AFTER = re.compile(r"^\s*\[?\(?(ms|us|µs|μs|ns|milliseconds|microseconds|nanoseconds|s|sec|seconds)\b")
+_UNIT_AFTER = re.compile(
+    r"^\s*\[?\(?(ms|us|µs|μs|ns|milliseconds|microseconds|nanoseconds|s|sec|seconds)\b"
+)
 _UNIT_IN_NAME = re.compile(r"_(ms|us|ns)$|^(ms|us|ns)$")
-_LONG = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns", "sec": "s", "seconds": "s"}
+_LONG = {
+    "milliseconds": "ms",
+    "microseconds": "us",
+    "nanoseconds": "ns",
+    "sec": "s",
+    "seconds": "s",
+}
 
 
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
@@ -53,7 +62,7 @@ def _compare(file: PythonFile, node: ast.expr, said: str) -> Iterator[Hit]:
 
 
 def _exponent(file: PythonFile, node: ast.expr, scope: FunctionNode | ast.Module) -> int | None:
-    """The unit of a time expression as a power of ten over seconds; None when it is not surely a time."""
+    """A time's unit as a power of ten over seconds; None when it is not surely a time."""
     match node:
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             for time, factor in ((left, right), (right, left)):
@@ -79,7 +88,9 @@ def _exponent(file: PythonFile, node: ast.expr, scope: FunctionNode | ast.Module
     return None
 
 
-def _clock_exponent(file: PythonFile, node: ast.expr, scope: FunctionNode | ast.Module) -> int | None:
+def _clock_exponent(
+    file: PythonFile, node: ast.expr, scope: FunctionNode | ast.Module
+) -> int | None:
     if isinstance(node, ast.Call):
         unit = CLOCKS.get(file.qualified(node.func))
         return _EXPONENT[unit] if unit else None

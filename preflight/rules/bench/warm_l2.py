@@ -17,14 +17,27 @@ RULE = Rule(
     title="A timed loop reads the same small inputs every round",
     severity=Severity.INFO,
     profile=Profile.AUDITOR,
-    consequence="from the second round on the operands come from L2 and not from HBM, and a memory-bound kernel looks "
+    consequence="from the second round on the operands come from L2 and not from HBM, and a "
+    "memory-bound kernel looks "
     "faster than it is in a model",
-    help="flush L2 between rounds or rotate over several buffers, or declare `l2: warm` in the ledger",
+    help="flush L2 between rounds or rotate over several buffers, or declare `l2: warm` in the "
+    "ledger",
     needs=(b"torch.rand", b"torch.empty", b"torch.zeros", b"torch.ones"),
     fix=Grade.DISPLAY,
 )
 L2_BYTES = 50 * 1024 * 1024
-_BYTES = {"float64": 8, "int64": 8, "float32": 4, "float": 4, "int32": 4, "float16": 2, "bfloat16": 2, "half": 2, "int8": 1, "uint8": 1}
+_BYTES = {
+    "float64": 8,
+    "int64": 8,
+    "float32": 4,
+    "float": 4,
+    "int32": 4,
+    "float16": 2,
+    "bfloat16": 2,
+    "half": 2,
+    "int8": 1,
+    "uint8": 1,
+}
 _MAKERS = ("torch.randn", "torch.rand", "torch.empty", "torch.zeros", "torch.ones")
 _COLD = ("flush", "l2", "rotat", "cold")
 

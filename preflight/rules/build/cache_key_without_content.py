@@ -18,7 +18,8 @@ RULE = Rule(
     severity=Severity.WARNING,
     profile=Profile.REGULAR,
     consequence="after an edit the old binary runs, and the numbers belong to code that is gone",
-    help="key the output by a hash of source bytes, flags, compiler and architecture, or build into a fresh folder each run",
+    help="key the output by a hash of source bytes, flags, compiler and architecture, or build "
+    "into a fresh folder each run",
     needs=(b"exists(", b"isfile(", b"is_file(", b"getmtime(", b"st_mtime"),
     fix=Grade.DISPLAY,
     pitfalls=(10,),
@@ -47,7 +48,11 @@ def _asks_for_output(test: ast.expr) -> ast.Call | None:
     """The `exists` call (or a comparison of modification times) that decides."""
     for node in ast.walk(test):
         if isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            name = (
+                node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else getattr(node.func, "id", "")
+            )
             if name in _QUESTIONS:
                 return node
     return None
@@ -56,8 +61,8 @@ def _asks_for_output(test: ast.expr) -> ast.Call | None:
 def _skipped_build(file: PythonFile, branch: ast.If, function: FunctionNode) -> ast.Call | None:
     """The compiler call that runs only if the output is missing.
 
-    Either the build stands in a branch taken when the output does not exist, or the branch taken when
-    it exists leaves the function and the build comes later.
+    Either the build stands in a branch taken when the output does not exist, or the branch taken
+    when it exists leaves the function and the build comes later.
     """
     negated = _is_negated(branch.test)
     missing = branch.body if negated else branch.orelse

@@ -17,7 +17,8 @@ RULE = Rule(
     title="An extension is built under a constant name in a shared folder",
     severity=Severity.WARNING,
     profile=Profile.REGULAR,
-    consequence="two checkouts, architectures or flag sets share one build folder, and a run can load the binary of another",
+    consequence="two checkouts, architectures or flag sets share one build folder, and a run can "
+    "load the binary of another",
     help="put a hash of sources, flags and architecture into `name` or `build_directory`",
     needs=(b"cpp_extension",),
     fix=Grade.DISPLAY,

@@ -12,12 +12,37 @@ LOADERS = frozenset(
         "torch.utils.cpp_extension.load_inline",
     )
 )
-CONTENT_WORDS = ("hash", "digest", "sha", "md5", "blake", "fingerprint", "checksum", "crc", "cache_key", "tempfile", "mkdtemp", "tmp_path")
-_COMPILERS = ("nvcc", "hipcc", "g++", "gcc", "clang", "c++", "ninja", "cmake", "make", "ptxas", "nvrtc")
+CONTENT_WORDS = (
+    "hash",
+    "digest",
+    "sha",
+    "md5",
+    "blake",
+    "fingerprint",
+    "checksum",
+    "crc",
+    "cache_key",
+    "tempfile",
+    "mkdtemp",
+    "tmp_path",
+)
+_COMPILERS = (
+    "nvcc",
+    "hipcc",
+    "g++",
+    "gcc",
+    "clang",
+    "c++",
+    "ninja",
+    "cmake",
+    "make",
+    "ptxas",
+    "nvrtc",
+)
 
 
 def knows_content(file: PythonFile, scope: FunctionNode | ast.Module) -> bool:
-    """Whether any name, attribute or argument in a scope speaks of a content hash or a fresh folder."""
+    """Whether a name in a scope speaks of a content hash or a fresh folder."""
     for node in ast.walk(scope):
         word = ""
         if isinstance(node, ast.Name):
@@ -39,12 +64,22 @@ def builds_here(file: PythonFile, root: ast.AST) -> ast.Call | None:
         if name in LOADERS:
             return call
         if name.startswith("subprocess.") or name in ("os.system", "run_command"):
-            words = [n.value for n in ast.walk(call) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+            words = [
+                n.value
+                for n in ast.walk(call)
+                if isinstance(n, ast.Constant) and isinstance(n.value, str)
+            ]
             if any(_is_compiler(word) for text in words for word in text.split()):
                 return call
             if any(_is_compiler_name(n) for n in ast.walk(call)):
                 return call
-        if name.rsplit(".", 1)[-1] in ("compile_cuda", "build_extension", "compile_kernel", "nvcc", "compile_ptx"):
+        if name.rsplit(".", 1)[-1] in (
+            "compile_cuda",
+            "build_extension",
+            "compile_kernel",
+            "nvcc",
+            "compile_ptx",
+        ):
             return call
     return None
 
@@ -55,5 +90,6 @@ def _is_compiler(word: str) -> bool:
 
 def _is_compiler_name(node: ast.AST) -> bool:
     return isinstance(node, (ast.Name, ast.Attribute)) and (
-        (node.id if isinstance(node, ast.Name) else node.attr).lower() in ("nvcc", "hipcc", "nvcc_path", "compiler", "cxx")
+        (node.id if isinstance(node, ast.Name) else node.attr).lower()
+        in ("nvcc", "hipcc", "nvcc_path", "compiler", "cxx")
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from preflight.config import Config
-from preflight.finding import Hit, Profile, Severity, Grade
+from preflight.finding import Grade, Hit, Profile, Severity
 from preflight.rule import Rule
 from preflight.source import unsafe
 from preflight.syntax.yaml import YamlFile, entries, item, items, scalar
@@ -16,7 +16,8 @@ RULE = Rule(
     title="An experiment reuses build caches of earlier runs",
     severity=Severity.WARNING,
     profile=Profile.REGULAR,
-    consequence="a binary built from other sources, flags or for another GPU may be what runs, and nothing in the result "
+    consequence="a binary built from other sources, flags or for another GPU may be what runs, "
+    "and nothing in the result "
     "shows it",
     help="leave `caches` at `isolated` (or `cleared`) and let the run choose the cache folders",
     needs=(b"caches", b"CACHE", b"EXTENSIONS_DIR"),
@@ -24,12 +25,18 @@ RULE = Rule(
     pitfalls=(10,),
 )
 CACHE_VARIABLES = frozenset(
-    ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "CUDA_CACHE_PATH", "TRITON_HOME")
+    (
+        "TRITON_CACHE_DIR",
+        "TORCHINDUCTOR_CACHE_DIR",
+        "TORCH_EXTENSIONS_DIR",
+        "CUDA_CACHE_PATH",
+        "TRITON_HOME",
+    )
 )
 
 
 def check_yaml(file: YamlFile, config: Config) -> Iterator[Hit]:
-    if "experiment" not in file.keys():
+    if "experiment" not in file.top_level:
         return
     caches = file.get("caches")
     if caches is not None and scalar(caches) == "kept":

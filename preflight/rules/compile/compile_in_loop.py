@@ -16,7 +16,8 @@ RULE = Rule(
     title="torch.compile is called inside a loop",
     severity=Severity.WARNING,
     profile=Profile.PEDANTIC,
-    consequence="each round wraps the function anew, guards are checked from nothing, and compile time is counted "
+    consequence="each round wraps the function anew, guards are checked from nothing, and compile "
+    "time is counted "
     "as run time",
     help="compile once before the loop, or decorate the function",
     needs=(b"compile",),
@@ -40,8 +41,8 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
 def _loop_around(file: PythonFile, call: ast.Call) -> ast.For | ast.While | None:
     """The loop whose body runs the call; functions between them may be called once only.
 
-    A loop over variants (the compiled thing or its options depend on the loop variable) compiles each
-    variant once, as intended.
+    A loop over variants (the compiled thing or its options depend on the loop variable) compiles
+    each variant once, as intended.
     """
     for up in file.ancestors(call):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):

@@ -22,8 +22,8 @@ TENSOR_ANNOTATIONS = frozenset(("torch.Tensor", "Tensor", "torch.nn.Parameter"))
 
 def compiled_functions(file: PythonFile) -> list[FunctionNode]:
     """Functions under `@torch.compile` and local functions handed to `torch.compile(...)`."""
-    found = []
-    for function in file.nodes(ast.FunctionDef, ast.AsyncFunctionDef):
+    found: list[FunctionNode] = []
+    for function in file.function_nodes:
         names = file.decorator_names(function)
         if names & DISABLED:
             continue
@@ -54,7 +54,7 @@ def _partial_compile(file: PythonFile, function: FunctionNode) -> bool:
 
 
 def traced(file: PythonFile, function: FunctionNode) -> Iterator[ast.AST]:
-    """Nodes of the body that run while tracing: no `is_compiling` guards, no disabled inner functions."""
+    """Nodes that run while tracing: no `is_compiling` guards, no inner functions."""
     stack: list[ast.AST] = list(reversed(function.body))
     while stack:
         node = stack.pop()
@@ -75,7 +75,7 @@ def _asks_whether_compiling(file: PythonFile, test: ast.expr) -> bool:
 
 
 def tensor_names(file: PythonFile, function: FunctionNode) -> set[str]:
-    """Names that certainly hold tensors: annotated parameters, and what torch calls and they yield."""
+    """Names that certainly hold tensors: annotated parameters and what torch calls yield."""
     found = {
         argument.arg
         for argument in (*function.args.args, *function.args.kwonlyargs, *function.args.posonlyargs)
@@ -116,8 +116,26 @@ _PLAIN_ATTRIBUTES = frozenset(
     ("shape", "dtype", "device", "ndim", "layout", "requires_grad", "is_cuda", "itemsize", "nbytes")
 )
 _PLAIN_METHODS = frozenset(
-    ("size", "dim", "numel", "stride", "is_contiguous", "item", "tolist", "data_ptr", "element_size", "nelement", "get_device",
-     "is_floating_point", "is_complex", "storage_offset", "ndimension", "type", "equal", "allclose")
+    (
+        "size",
+        "dim",
+        "numel",
+        "stride",
+        "is_contiguous",
+        "item",
+        "tolist",
+        "data_ptr",
+        "element_size",
+        "nelement",
+        "get_device",
+        "is_floating_point",
+        "is_complex",
+        "storage_offset",
+        "ndimension",
+        "type",
+        "equal",
+        "allclose",
+    )
 )
 
 
@@ -127,8 +145,10 @@ def yields_tensor(file: PythonFile, node: ast.AST, tensors: set[str]) -> bool:
         case ast.Name(id=name):
             return name in tensors
         case ast.Attribute(value=value, attr=attr):
-            return attr not in _PLAIN_ATTRIBUTES and attr in ("T", "mT", "data", "grad", "real") and (
-                yields_tensor(file, value, tensors)
+            return (
+                attr not in _PLAIN_ATTRIBUTES
+                and attr in ("T", "mT", "data", "grad", "real")
+                and (yields_tensor(file, value, tensors))
             )
         case ast.BinOp(left=left, right=right):
             return yields_tensor(file, left, tensors) or yields_tensor(file, right, tensors)

@@ -27,7 +27,9 @@ RULE = Rule(
     needs=(b"compile",),
     fix=Grade.DISPLAY,
 )
-_REDUCTIONS = frozenset(("any", "all", "sum", "max", "min", "mean", "norm", "count_nonzero", "argmax"))
+_REDUCTIONS = frozenset(
+    ("any", "all", "sum", "max", "min", "mean", "norm", "count_nonzero", "argmax")
+)
 
 
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
@@ -36,15 +38,18 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
     for function in compiled_functions(file):
         tensors = tensor_names(file, function)
         for node in traced(file, function):
-            if isinstance(node, (ast.If, ast.While, ast.IfExp)) and _reads(file, node.test, tensors):
+            if isinstance(node, (ast.If, ast.While, ast.IfExp)) and _reads(
+                file, node.test, tensors
+            ):
                 yield file.hit(
                     file.at(node.test),
-                    f"the branch in the compiled function `{function.name}` depends on a tensor's value",
+                    f"the branch in the compiled function `{function.name}` depends on a tensor's "
+                    "value",
                 )
 
 
 def _reads(file: PythonFile, test: ast.expr, tensors: set[str]) -> bool:
-    """A reduction of a tensor inside the test, outside shape, dtype, None and isinstance questions."""
+    """A reduction of a tensor in the test, outside questions of shape, type and presence."""
     match test:
         case ast.BoolOp(values=values):
             return any(_reads(file, value, tensors) for value in values)

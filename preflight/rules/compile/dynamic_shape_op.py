@@ -41,7 +41,8 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
             if name:
                 yield file.hit(
                     file.at(node),  # type: ignore[arg-type]
-                    f"`{name}` in the compiled function `{function.name}` has a shape that depends on the data",
+                    f"`{name}` in the compiled function `{function.name}` has a shape that "
+                    "depends on the data",
                 )
 
 

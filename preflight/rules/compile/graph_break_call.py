@@ -18,19 +18,26 @@ RULE = Rule(
     title="A compiled function makes a call that cannot be in the graph",
     severity=Severity.WARNING,
     profile=Profile.REGULAR,
-    consequence="the graph is cut there in two, nothing is fused across the cut, and `fullgraph=True` fails",
-    help="move the call out of the compiled function, or guard it with `if not torch.compiler.is_compiling():`",
+    consequence="the graph is cut there in two, nothing is fused across the cut, and "
+    "`fullgraph=True` fails",
+    help="move the call out of the compiled function, or guard it with `if not "
+    "torch.compiler.is_compiling():`",
     needs=(b"torch.compile", b"compile"),
     fix=Grade.UNSAFE,
 )
 _BUILTINS = {"print": "GB0059", "open": "GB0059", "input": "GB0059", "breakpoint": "GB0059"}
 _CLOCKS = frozenset(
-    f"time.{name}" for name in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "sleep")
+    f"time.{name}"
+    for name in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "sleep")
 )
 _LOG_METHODS = frozenset(
     ("debug", "info", "warning", "error", "exception", "critical", "log", "warn")
 )
-_CONFIGURED = (b"reorderable_logging_functions", b"ignore_logger_methods", b"ignore_logging_functions")
+_CONFIGURED = (
+    b"reorderable_logging_functions",
+    b"ignore_logger_methods",
+    b"ignore_logging_functions",
+)
 
 
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
@@ -44,7 +51,8 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
                     name, identity = broken
                     yield file.hit(
                         file.at(node),
-                        f"`{name}` in the compiled function `{function.name}` breaks the graph ({identity})",
+                        f"`{name}` in the compiled function `{function.name}` breaks the graph "
+                        f"({identity})",
                         fix=_remove(file, node) if name == "print" else None,
                     )
 

@@ -45,7 +45,8 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
                 shown = f".{name}()" if name in _METHODS else f"{name}(tensor)"
                 yield file.hit(
                     file.at(node),  # type: ignore[arg-type]
-                    f"`{shown}` in the compiled function `{function.name}` breaks the graph ({identity})",
+                    f"`{shown}` in the compiled function `{function.name}` breaks the graph "
+                    f"({identity})",
                 )
 
 
@@ -55,7 +56,11 @@ def _is_captured(file: PythonFile, function: FunctionNode, config: Config) -> bo
     if version and version < _CAPTURES_UNDER_FULLGRAPH:
         return False
     calls = [d for d in function.decorator_list if isinstance(d, ast.Call)]
-    calls += [c for c in file.calls_to("torch.compile") if c.args and file.qualified(c.args[0]) == function.name]
+    calls += [
+        c
+        for c in file.calls_to("torch.compile")
+        if c.args and file.qualified(c.args[0]) == function.name
+    ]
     words = [keyword(call, "fullgraph") for call in calls]
     return any(isinstance(word, ast.Constant) and word.value is True for word in words)
 

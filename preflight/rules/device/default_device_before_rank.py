@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from preflight.config import Config
-from preflight.finding import Edit, Fix, Hit, Profile, Severity, Grade
+from preflight.finding import Edit, Fix, Grade, Hit, Profile, Severity
 from preflight.rule import Rule
 from preflight.rules.device.factories import device_text, is_cuda
 from preflight.source import unsafe
@@ -18,7 +18,8 @@ RULE = Rule(
     title="The default device is set before the rank has chosen its GPU",
     severity=Severity.WARNING,
     profile=Profile.REGULAR,
-    consequence="tensors made between the two calls land on GPU 0 in every rank, which then runs out of memory or "
+    consequence="tensors made between the two calls land on GPU 0 in every rank, which then runs "
+    "out of memory or "
     "mixes devices",
     help="call `torch.cuda.set_device(rank)` first, or name the device with its index",
     needs=(b"set_default_device",),
@@ -38,7 +39,8 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
         if later and len(later) == len(choices):
             yield file.hit(
                 file.at(call),
-                f"the default device `{device}` has no index and is set before `torch.cuda.set_device`",
+                f"the default device `{device}` has no index and is set before "
+                "`torch.cuda.set_device`",
                 fix=_swap(file, call, later[0]),
                 related=(file.related(file.start(later[0]), "the rank chooses its GPU here"),),
             )

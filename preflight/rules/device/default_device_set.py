@@ -17,9 +17,11 @@ RULE = Rule(
     title="A default device is set for the whole process",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="every tensor made without `device=`, host tables too, lands on the GPU, and each store "
+    consequence="every tensor made without `device=`, host tables too, lands on the GPU, and each "
+    "store "
     "to one of its elements becomes a kernel",
-    help='pass `device=` where tensors are made, or use `with torch.device("cuda"):` around the few that need it',
+    help='pass `device=` where tensors are made, or use `with torch.device("cuda"):` around the '
+    "few that need it",
     needs=(b"set_default_device", b"set_default_tensor_type"),
     fix=Grade.DISPLAY,
     pitfalls=(1,),

@@ -37,7 +37,14 @@ FACTORIES = frozenset(
 )
 DEFAULT_SETTERS = ("torch.set_default_device", "torch.set_default_tensor_type")
 JIT_DECORATORS = frozenset(
-    ("triton.jit", "triton.autotune", "triton.heuristics", "tl.jit", "torch.jit.script", "numba.cuda.jit")
+    (
+        "triton.jit",
+        "triton.autotune",
+        "triton.heuristics",
+        "tl.jit",
+        "torch.jit.script",
+        "numba.cuda.jit",
+    )
 )
 
 
@@ -59,7 +66,7 @@ def is_host(device: str | None) -> bool:
 
 
 def creates_cuda_tensor(file: PythonFile, node: ast.AST) -> bool:
-    """Whether an expression certainly yields something on a GPU: `device="cuda"`, `.cuda()`, `.to("cuda")`."""
+    """Whether an expression certainly yields something on a GPU."""
     if not isinstance(node, ast.Call):
         return False
     if is_cuda(device_text(file, keyword(node, "device"))):

@@ -1,4 +1,4 @@
-"""A tensor factory that follows a default device somebody else sets: pitfall 1, the victim's side."""
+"""A tensor factory that follows somebody else's default device: pitfall 1's victim."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ RULE = Rule(
     title="A tensor is made without `device=` where a default device is in force",
     severity=Severity.WARNING,
     profile=Profile.PEDANTIC,
-    consequence="the tensor moves to the GPU as soon as a caller sets a default device, and the code that reads it "
+    consequence="the tensor moves to the GPU as soon as a caller sets a default device, and the "
+    "code that reads it "
     "on the host becomes slow or fails",
     help='write `device="cpu"` for host tables, or the device that is meant',
     fix=Grade.DISPLAY,

@@ -17,7 +17,8 @@ RULE = Rule(
     title="A Python loop stores into a tensor one element at a time",
     severity=Severity.WARNING,
     profile=Profile.PEDANTIC,
-    consequence="on a GPU tensor each store is a kernel launch of several microseconds, and on a CPU tensor a "
+    consequence="on a GPU tensor each store is a kernel launch of several microseconds, and on a "
+    "CPU tensor a "
     "dispatcher call",
     help="build a Python list and make the tensor once, with its device named",
     needs=(b"torch",),
@@ -28,7 +29,8 @@ SMALL_RANGE = 64
 
 
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
-    for loop in file.nodes(ast.For, ast.While):
+    loops: list[ast.For | ast.While] = [*file.nodes(ast.For), *file.nodes(ast.While)]
+    for loop in loops:
         if _is_short(loop) or in_jit_body(file, loop):
             continue
         for statement in loop.body:
@@ -70,7 +72,7 @@ def _is_ellipsis(node: ast.expr) -> bool:
 
 
 def _factory_of(file: PythonFile, loop: ast.stmt, name: str) -> ast.Call | None:
-    """The factory call that made `name` as a one-dimensional tensor, unless it is surely on the CPU."""
+    """The factory that made `name` one-dimensional, unless it is surely on the CPU."""
     scope = file.scope_of(loop)
     for node in ast.walk(scope):
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):

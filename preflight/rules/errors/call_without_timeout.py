@@ -22,7 +22,9 @@ RULE = Rule(
     needs=(b"subprocess", b"communicate", b"exec_command", b"fabric"),
     fix=Grade.UNSAFE,
 )
-_CALLS = frozenset(f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output", "getoutput"))
+_CALLS = frozenset(
+    f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output", "getoutput")
+)
 _NO_TIMEOUT_POSSIBLE = frozenset(("subprocess.getoutput",))
 _INSERTED_S = 600
 
@@ -62,7 +64,9 @@ def _process_names(file: PythonFile) -> set[str]:
 
 
 def _connection_names(file: PythonFile) -> set[str]:
-    return _made_by(file, frozenset(("fabric.Connection", "fabric2.Connection", "paramiko.SSHClient")))
+    return _made_by(
+        file, frozenset(("fabric.Connection", "fabric2.Connection", "paramiko.SSHClient"))
+    )
 
 
 def _made_by(file: PythonFile, makers: frozenset[str]) -> set[str]:
@@ -72,9 +76,9 @@ def _made_by(file: PythonFile, makers: frozenset[str]) -> set[str]:
             found |= {file.qualified(target) for target in node.targets} - {""}
     for item in file.nodes(ast.withitem):
         context = item.context_expr
-        if isinstance(context, ast.Call) and file.qualified(context.func) in makers:
-            if isinstance(item.optional_vars, ast.Name):
-                found.add(item.optional_vars.id)
+        made = isinstance(context, ast.Call) and file.qualified(context.func) in makers
+        if made and isinstance(item.optional_vars, ast.Name):
+            found.add(item.optional_vars.id)
     return found
 
 
@@ -91,6 +95,4 @@ def _is_quick_question(call: ast.Call) -> bool:
 def _insert(file: PythonFile, call: ast.Call, name: str) -> Fix | None:
     if name in _NO_TIMEOUT_POSSIBLE:
         return None
-    return unsafe(
-        f"give it {_INSERTED_S} s", file.insert_argument(call, f"timeout={_INSERTED_S}")
-    )
+    return unsafe(f"give it {_INSERTED_S} s", file.insert_argument(call, f"timeout={_INSERTED_S}"))

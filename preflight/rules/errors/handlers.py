@@ -7,7 +7,9 @@ import ast
 from preflight.syntax.python import PythonFile
 
 BROAD = frozenset(("Exception", "BaseException", "builtins.Exception", "builtins.BaseException"))
-_TRACING = frozenset(("exception", "print_exc", "format_exc", "format_exception", "print_exception"))
+_TRACING = frozenset(
+    ("exception", "print_exc", "format_exc", "format_exception", "print_exception")
+)
 
 
 def is_broad(file: PythonFile, handler: ast.ExceptHandler) -> bool:
@@ -45,7 +47,7 @@ def keeps_traceback(file: PythonFile, handler: ast.ExceptHandler) -> bool:
 
 
 def _hands_on(handler: ast.ExceptHandler, name: str) -> bool:
-    """The exception object is stored, returned, yielded, or given to a call that is not mere text."""
+    """The exception is stored, returned, or given to a call that is not mere text."""
     text_only: set[ast.AST] = set()
     for node in ast.walk(handler):
         if isinstance(node, (ast.JoinedStr, ast.FormattedValue)):
@@ -97,7 +99,14 @@ def tries_imports_only(file: PythonFile, handler: ast.ExceptHandler) -> bool:
 def is_cleanup(file: PythonFile, handler: ast.ExceptHandler) -> bool:
     """Inside `__del__`, `__exit__`, `close`, an `atexit` function or a `finally` block."""
     function = file.function_of(handler)
-    if function is not None and function.name in ("__del__", "__exit__", "__aexit__", "close", "_cleanup", "cleanup"):
+    if function is not None and function.name in (
+        "__del__",
+        "__exit__",
+        "__aexit__",
+        "close",
+        "_cleanup",
+        "cleanup",
+    ):
         return True
     child: ast.AST = handler
     for up in file.ancestors(handler):

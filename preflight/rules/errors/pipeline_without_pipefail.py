@@ -17,8 +17,10 @@ RULE = Rule(
     title="A pipeline hides the failure of its first command",
     severity=Severity.WARNING,
     profile=Profile.REGULAR,
-    consequence="the step passes when the program crashes, because the exit status is that of the last command",
-    help="write `set -o pipefail` before it, or drop the pipe: `orch` keeps the step's output in any case",
+    consequence="the step passes when the program crashes, because the exit status is that of the "
+    "last command",
+    help="write `set -o pipefail` before it, or drop the pipe: `orch` keeps the step's output in "
+    "any case",
     needs=(b"|",),
     fix=Grade.UNSAFE,
 )
@@ -27,7 +29,9 @@ _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _PIPE = re.compile(r"(?<![|>])\|(?!\|)")
 _TEE = re.compile(r"(?<![|>])\|&?\s*tee\b")
 _HARMLESS_HEAD = re.compile(r"^\s*(?:sudo\s+)?(?:echo|printf|cat|yes|true|:)\b")
-_INNER_SHELL = re.compile(r"\b(?:ba|da|z|k)?sh\s+(?:-\w+\s+)*-\w*c\s+(?P<quote>['\"])(?P<script>.*?)(?P=quote)", re.DOTALL)
+_INNER_SHELL = re.compile(
+    r"\b(?:ba|da|z|k)?sh\s+(?:-\w+\s+)*-\w*c\s+(?P<quote>['\"])(?P<script>.*?)(?P=quote)", re.DOTALL
+)
 _SETS = re.compile(r"pipefail|PIPESTATUS|pipestatus")
 
 
@@ -45,13 +49,18 @@ def check_yaml(file: YamlFile, config: Config) -> Iterator[Hit]:
             scripts = _inner_script([scalar(child) or "" for child in items(run)])
         if any(_hides_failure(script) for script in scripts):
             yield file.hit(
-                file.at(run), "the shell started here does not set pipefail, and its pipeline hides a failure"
+                file.at(run),
+                "the shell started here does not set pipefail, and its pipeline hides a failure",
             )
 
 
 def _inner_script(words: list[str]) -> list[str]:
     """The script of `[bash, -c, script]`."""
-    if len(words) >= 3 and re.fullmatch(r"(?:.*/)?(?:ba|da|z|k)?sh", words[0]) and words[1].endswith("c"):
+    if (
+        len(words) >= 3
+        and re.fullmatch(r"(?:.*/)?(?:ba|da|z|k)?sh", words[0])
+        and words[1].endswith("c")
+    ):
         return [words[2]] if "pipefail" not in " ".join(words[1:2]) else []
     return []
 
@@ -64,7 +73,7 @@ def _hides_failure(script: str) -> bool:
 
 
 def check_text(source: Source, config: Config) -> Iterator[Hit]:
-    """Shell scripts: a command whose output goes through `tee`, in a script that never sets pipefail."""
+    """Shell scripts: output through `tee`, in a script that never sets pipefail."""
     if not source.path.endswith((".sh", ".bash")):
         return
     numbers = range(1, len(source.line_starts) + 1)

@@ -17,7 +17,8 @@ RULE = Rule(
     title="A broad handler swallows the exception in code that runs steps",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="the step goes on without the work that failed, and the log that comes home says nothing about it",
+    consequence="the step goes on without the work that failed, and the log that comes home says "
+    "nothing about it",
     help="name the exception that is expected, or log it with its traceback (`logging.exception`)",
     needs=(b"except",),
     fix=Grade.DISPLAY,

@@ -18,8 +18,10 @@ RULE = Rule(
     title="A broad handler logs the message and drops the traceback",
     severity=Severity.WARNING,
     profile=Profile.REGULAR,
-    consequence="the log that comes home names the error but not the line, and another round trip is needed to find it",
-    help="log with `exc_info=True` (or `logger.exception`), print `traceback.format_exc()`, or raise",
+    consequence="the log that comes home names the error but not the line, and another round trip "
+    "is needed to find it",
+    help="log with `exc_info=True` (or `logger.exception`), print `traceback.format_exc()`, or "
+    "raise",
     needs=(b"except",),
     fix=Grade.UNSAFE,
 )

@@ -33,9 +33,10 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
 def _ignores_failure(call: ast.Call, name: str) -> str | None:
     """`run(..., warn=True)` of fabric or invoke, `subprocess.run(...)` unchecked, `os.system`."""
     warn, check = keyword(call, "warn"), keyword(call, "check")
-    if isinstance(warn, ast.Constant) and warn.value is True:
-        if isinstance(call.func, ast.Attribute) and call.func.attr in ("run", "sudo", "local"):
-            return f"{call.func.attr}(warn=True)"
+    warns = isinstance(warn, ast.Constant) and warn.value is True
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if warns and method in ("run", "sudo", "local"):
+        return f"{method}(warn=True)"
     if name in ("subprocess.run", "subprocess.call"):
         unchecked = check is None or (isinstance(check, ast.Constant) and check.value is False)
         return name if unchecked and not any(w.arg is None for w in call.keywords) else None

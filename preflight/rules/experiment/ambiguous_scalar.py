@@ -17,7 +17,8 @@ RULE = Rule(
     title="A value means different things to different YAML readers",
     severity=Severity.WARNING,
     profile=Profile.REGULAR,
-    consequence="`orch` reads YAML 1.2, most scripts read YAML 1.1: the two see different values of the same experiment",
+    consequence="`orch` reads YAML 1.2, most scripts read YAML 1.1: the two see different values "
+    "of the same experiment",
     help="quote it, or write the number plainly",
     needs=(b"experiment", b"ledger", b"hosts"),
     fix=Grade.SAFE,

@@ -132,7 +132,9 @@ def _matches(file: PythonFile) -> Iterator[Dispatcher]:
         values: set[str] = set()
         default: ast.stmt | None = None
         for case in node.cases:
-            patterns = case.pattern.patterns if isinstance(case.pattern, ast.MatchOr) else [case.pattern]
+            patterns = (
+                case.pattern.patterns if isinstance(case.pattern, ast.MatchOr) else [case.pattern]
+            )
             for pattern in patterns:
                 if isinstance(pattern, ast.MatchValue) and isinstance(pattern.value, ast.Constant):
                     values.add(str(pattern.value.value))
@@ -188,8 +190,14 @@ def _annotations(file: PythonFile) -> Iterator[Dispatcher]:
     for node in file.nodes(ast.arg):
         annotation = node.annotation
         values: frozenset[str] = frozenset()
-        if isinstance(annotation, ast.Subscript) and file.qualified(annotation.value).endswith("Literal"):
-            parts = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+        if isinstance(annotation, ast.Subscript) and file.qualified(annotation.value).endswith(
+            "Literal"
+        ):
+            parts = (
+                annotation.slice.elts
+                if isinstance(annotation.slice, ast.Tuple)
+                else [annotation.slice]
+            )
             values = frozenset(str(p.value) for p in parts if isinstance(p, ast.Constant))
         elif isinstance(annotation, ast.Name):
             values = enums.get(annotation.id, frozenset())
@@ -198,7 +206,10 @@ def _annotations(file: PythonFile) -> Iterator[Dispatcher]:
 
 
 def _enum_values(file: PythonFile, node: ast.ClassDef) -> frozenset[str]:
-    if not any(file.qualified(parent).rsplit(".", 1)[-1] in ("Enum", "StrEnum", "IntEnum") for parent in node.bases):
+    if not any(
+        file.qualified(parent).rsplit(".", 1)[-1] in ("Enum", "StrEnum", "IntEnum")
+        for parent in node.bases
+    ):
         return frozenset()
     return frozenset(
         str(statement.value.value)
@@ -211,19 +222,28 @@ def cuda_dispatchers(file: CudaFile) -> Iterator[Dispatcher]:
     """`switch (rows) { case 2: ... default: ... }` over integer literals."""
     for function in file.clean_functions:
         for node in descendants(function.node, "switch_statement"):
-            condition, body = node.child_by_field_name("condition"), node.child_by_field_name("body")
+            condition, body = (
+                node.child_by_field_name("condition"),
+                node.child_by_field_name("body"),
+            )
             if condition is None or body is None:
                 continue
             name = text(condition).strip("() ").rsplit(".", 1)[-1]
             values, default = _cases(file, body)
             if name.isidentifier() and len(values) >= 2:
                 refused = default is None or bool(
-                    re.search(r"throw|TORCH_CHECK|assert|abort|exit|error|return\s+-|invalid", text(default), re.IGNORECASE)
+                    re.search(
+                        r"throw|TORCH_CHECK|assert|abort|exit|error|return\s+-|invalid",
+                        text(default),
+                        re.IGNORECASE,
+                    )
                 )
                 place = None if refused or default is None else default.start_byte
                 comment = text(default).partition("//")[2] if default is not None else ""
                 declared = bool(_SAYS_DEFAULT.search(comment))
-                yield Dispatcher(file.path, name, node.start_byte, frozenset(values), place, declared)
+                yield Dispatcher(
+                    file.path, name, node.start_byte, frozenset(values), place, declared
+                )
 
 
 def _cases(file: CudaFile, body: Node) -> tuple[set[str], Node | None]:

@@ -16,10 +16,16 @@ RULE = Rule(
     title="An experiment asks for GPUs, an architecture or an interconnect its host does not have",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="the step waits for GPUs that never come free, or every prediction ends as not comparable",
+    consequence="the step waits for GPUs that never come free, or every prediction ends as not "
+    "comparable",
     help="choose another host, or correct the host's `x-gpu` block or `[tool.preflight.hosts]`",
 )
-_FACTS = {"arch": "arch", "gpu.arch": "arch", "interconnect": "interconnect", "gpu.interconnect": "interconnect"}
+_FACTS = {
+    "arch": "arch",
+    "gpu.arch": "arch",
+    "interconnect": "interconnect",
+    "gpu.interconnect": "interconnect",
+}
 
 
 def check_project(project: Project) -> Iterator[Hit]:
@@ -35,8 +41,15 @@ def _gpu_hits(file: YamlFile, host: Host) -> Iterator[Hit]:
     for step in items(file.get("steps")):
         node = item(step, "gpus")
         count = scalar(node) or ""
-        if node is not None and count.isdigit() and host.gpus is not None and int(count) > host.gpus:
-            yield file.hit(file.at(node), f"the step asks for {count} GPUs, host `{host.name}` has {host.gpus}")
+        if (
+            node is not None
+            and count.isdigit()
+            and host.gpus is not None
+            and int(count) > host.gpus
+        ):
+            yield file.hit(
+                file.at(node), f"the step asks for {count} GPUs, host `{host.name}` has {host.gpus}"
+            )
 
 
 def _condition_hits(project: Project, experiment: Experiment, host: Host) -> Iterator[Hit]:
@@ -52,5 +65,6 @@ def _condition_hits(project: Project, experiment: Experiment, host: Host) -> Ite
             wanted = scalar(value)
             if fact is not None and wanted is not None and wanted.lower() != fact.lower():
                 yield file.hit(
-                    file.at(value), f"the entry requires `{key.value}: {wanted}`, host `{host.name}` has `{fact}`"
+                    file.at(value),
+                    f"the entry requires `{key.value}: {wanted}`, host `{host.name}` has `{fact}`",
                 )

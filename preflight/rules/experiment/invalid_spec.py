@@ -22,7 +22,13 @@ RULE = Rule(
     needs=(b"experiment", b"ledger", b"hosts"),
 )
 # Problems that a rule of their own reports, with a fix.
-_ELSEWHERE = (MARK, "has no deadline", "no step is named", "steps need each other", "a value without a tolerance")
+_ELSEWHERE = (
+    MARK,
+    "has no deadline",
+    "no step is named",
+    "steps need each other",
+    "a value without a tolerance",
+)
 
 
 def check_yaml(file: YamlFile, config: Config) -> Iterator[Hit]:

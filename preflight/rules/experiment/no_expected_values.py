@@ -16,7 +16,8 @@ RULE = Rule(
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
     consequence="without a prediction no result can miss, and a wrong number looks like any other",
-    help="write the values you expect into a ledger and name it with `ledger:`, or say `kind: probe`",
+    help="write the values you expect into a ledger and name it with `ledger:`, or say `kind: "
+    "probe`",
     fix=Grade.DISPLAY,
 )
 
@@ -34,4 +35,6 @@ def check_project(project: Project) -> Iterator[Hit]:
         path = scalar(ledger) or ""
         beside = (project.root / file.path).parent / path
         if not beside.is_file():
-            yield file.hit(file.at(ledger), f"the ledger `{path}` does not exist beside the experiment")
+            yield file.hit(
+                file.at(ledger), f"the ledger `{path}` does not exist beside the experiment"
+            )

@@ -1,4 +1,4 @@
-"""Parameters an experiment passes to its programs: names and the values they take over all points."""
+"""Parameters an experiment passes to its programs, with all the values they take."""
 
 from __future__ import annotations
 

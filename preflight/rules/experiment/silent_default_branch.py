@@ -15,9 +15,11 @@ RULE = Rule(
     title="A dispatcher takes every unknown value without complaint",
     severity=Severity.WARNING,
     profile=Profile.REGULAR,
-    consequence="a misspelt or missing mode runs the default branch, and the result carries the name of a kernel that "
+    consequence="a misspelt or missing mode runs the default branch, and the result carries the "
+    "name of a kernel that "
     "never ran",
-    help="raise in the default branch, or say `default` in a comment on it when any value is meant to land there",
+    help="raise in the default branch, or say `default` in a comment on it when any value is "
+    "meant to land there",
     fix=Grade.DISPLAY,
 )
 
@@ -35,5 +37,6 @@ def check_project(project: Project) -> Iterator[Hit]:
                 source = project.source(decider.path)
                 yield source.hit(
                     source.line_span(source.line_of(place)),
-                    f"every `{name}` but {', '.join(sorted(decider.values))} lands here without complaint",
+                    f"every `{name}` but {', '.join(sorted(decider.values))} lands here without "
+                    "complaint",
                 )

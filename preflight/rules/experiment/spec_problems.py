@@ -34,7 +34,7 @@ def _validate(file: YamlFile) -> list[Problem]:
     from orchestrator.spec.ledger import read_ledger
     from orchestrator.spec.model import validate
 
-    keys = file.keys()
+    keys = file.top_level
     try:
         document = parse(file.text, file.path)
         if "steps" in keys or "experiment" in keys:

@@ -16,7 +16,8 @@ RULE = Rule(
     title="A step has no deadline",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="a protocol bug shows as a spinning kernel, and without a deadline nothing comes home",
+    consequence="a protocol bug shows as a spinning kernel, and without a deadline nothing comes "
+    "home",
     help="set `timeout:` on the step, or once at the top of the file",
     needs=(b"steps",),
     fix=Grade.UNSAFE,
@@ -38,5 +39,7 @@ def check_yaml(file: YamlFile, config: Config) -> Iterator[Hit]:
         yield file.hit(
             file.at(value),
             f"the step `{name}` has no deadline of its own and inherits none",
-            fix=None if flow else unsafe("give it ten minutes", Edit(edit.start_byte, edit.end_byte, edit.text)),
+            fix=None
+            if flow
+            else unsafe("give it ten minutes", Edit(edit.start_byte, edit.end_byte, edit.text)),
         )

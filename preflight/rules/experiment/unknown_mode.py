@@ -1,4 +1,4 @@
-"""A mode that the program does not have: it falls into another branch, and its numbers are that branch's."""
+"""A mode the program does not have: the numbers are another branch's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ RULE = Rule(
     title="An experiment passes a value that the dispatcher does not know",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="the program stops, or falls into its default branch and the numbers carry the wrong name",
+    consequence="the program stops, or falls into its default branch and the numbers carry the "
+    "wrong name",
     help="use a value the dispatcher lists, or add the branch to the code",
     fix=Grade.UNSAFE,
 )
@@ -58,6 +59,9 @@ def _hit(
 def _nearest(file: YamlFile, value: Value, accepted: list[str]) -> Fix | None:
     span = file.at(value.node)
     near = difflib.get_close_matches(value.value, accepted, 1)
-    if not near or file.data[span.start_byte : span.end_byte].decode("utf-8", "replace") != value.value:
+    if (
+        not near
+        or file.data[span.start_byte : span.end_byte].decode("utf-8", "replace") != value.value
+    ):
         return None
     return unsafe(f"write `{near[0]}`", Edit(span.start_byte, span.end_byte, near[0]))

@@ -28,7 +28,9 @@ _PATH = re.compile(
     r"(?:^|(?<=[\s'\"=:,(\[]))(?P<path>/(?:home|Users)/[A-Za-z][\w.-]*/[\w.@+-][\w./@+-]*|/root/[\w.@+-][\w./@+-]*"
     r"|/mnt/[\w.-]+/[\w./@+-]+|[A-Za-z]:(?:\\\\?|/)(?:Users|home|work|src|dev|projects)(?:\\\\?|/)[\w.\\/-]+)"
 )
-_FROM_ENVIRONMENT = re.compile(r"environ|getenv|\$\{\w+:[-=]|default=|os\.path\.expanduser|argparse")
+_FROM_ENVIRONMENT = re.compile(
+    r"environ|getenv|\$\{\w+:[-=]|default=|os\.path\.expanduser|argparse"
+)
 
 
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
@@ -38,7 +40,11 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
         if not isinstance(node.value, str) or isinstance(file.parent(node), ast.Expr):
             continue
         match = _PATH.search(node.value)
-        if match and "\n" not in node.value and not _is_excused(file, node.lineno, match["path"], config):
+        if (
+            match
+            and "\n" not in node.value
+            and not _is_excused(file, node.lineno, match["path"], config)
+        ):
             yield file.hit(file.at(node), f"`{match['path']}` is a path of one machine")
 
 
@@ -59,7 +65,9 @@ def check_text(source: Source, config: Config) -> Iterator[Hit]:
         line = source.line_text(number)
         match = None if line.lstrip().startswith("#") else _PATH.search(line)
         if match and not _is_excused(source, number, match["path"], config):
-            yield source.hit(source.line_span(number), f"`{match['path']}` is a path of one machine")
+            yield source.hit(
+                source.line_span(number), f"`{match['path']}` is a path of one machine"
+            )
 
 
 def _is_excused(source: Source, line: int, path: str, config: Config) -> bool:

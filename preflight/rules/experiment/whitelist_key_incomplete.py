@@ -18,9 +18,10 @@ RULE = Rule(
     title="A kernel whitelist or tuning table is keyed without N, K and mode",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="under another tensor-parallel degree the same name means another shape, where the kernel may lose or not "
+    consequence="under another tensor-parallel degree the same name means another shape, where "
+    "the kernel may lose or not "
     "even launch",
-    help="key by N, K and kernel mode, such as `(5120, 8704, \"rows4\")`",
+    help='key by N, K and kernel mode, such as `(5120, 8704, "rows4")`',
     needs=(b"list", b"LIST", b"tun", b"TUN"),
     fix=Grade.DISPLAY,
 )
@@ -36,14 +37,16 @@ _MODE_KEYS = frozenset(("mode", "kernel", "kernel_mode", "variant", "rows", "row
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
     if "test" in file.roles:
         return
-    for node in file.nodes(ast.Assign, ast.AnnAssign):
+    tables: list[ast.Assign | ast.AnnAssign] = [*file.nodes(ast.Assign), *file.nodes(ast.AnnAssign)]
+    for node in tables:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         name = targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""
         if _TABLE.match(name) and node.value is not None:
             keys = _keys(node.value)
             if keys and all(_is_incomplete(key) for key in keys):
                 yield file.hit(
-                    file.at(keys[0]), f"the keys of `{name}` do not hold N, K and mode: `{file.text(keys[0])}`"
+                    file.at(keys[0]),
+                    f"the keys of `{name}` do not hold N, K and mode: `{file.text(keys[0])}`",
                 )
 
 
@@ -58,7 +61,7 @@ def _keys(value: ast.expr) -> list[ast.expr]:
 
 
 def _is_incomplete(key: ast.expr) -> bool:
-    """A bare name, or a tuple too short to hold two extents and a mode. Unknown forms are accepted."""
+    """A bare name, or a tuple too short for two extents and a mode; other forms pass."""
     if isinstance(key, ast.Constant) and isinstance(key.value, str):
         return not (_SHAPE.search(key.value) and re.search(r"[A-Za-z]{2}", key.value))
     if isinstance(key, ast.Tuple):

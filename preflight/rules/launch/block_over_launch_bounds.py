@@ -16,7 +16,8 @@ RULE = Rule(
     title="A launch has more threads than the kernel's `__launch_bounds__`",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="the launch fails with 'too many resources requested', and an unchecked loop times nothing",
+    consequence="the launch fails with 'too many resources requested', and an unchecked loop "
+    "times nothing",
     help="raise the bound or launch fewer threads; derive both from one constant",
     needs=(b"__launch_bounds__",),
 )
@@ -36,5 +37,6 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
         if bound is not None and extents and prod(extents) > bound:
             yield file.hit(
                 file.at(launch.config[1]),
-                f"`{launch.kernel}` is launched with {prod(extents)} threads, its launch bound is {bound}",
+                f"`{launch.kernel}` is launched with {prod(extents)} threads, its launch bound is "
+                f"{bound}",
             )

@@ -18,13 +18,18 @@ RULE = Rule(
     title="A persistent kernel is launched with one block a job",
     severity=Severity.WARNING,
     profile=Profile.PEDANTIC,
-    consequence="blocks queue in waves behind a few SMs, and the time grows with the number of jobs by a fixed cost each",
-    help="launch as many blocks as SMs and hand out jobs with an atomic counter, in the order they become ready",
+    consequence="blocks queue in waves behind a few SMs, and the time grows with the number of "
+    "jobs by a fixed cost each",
+    help="launch as many blocks as SMs and hand out jobs with an atomic counter, in the order "
+    "they become ready",
     fix=Grade.DISPLAY,
     pitfalls=(6,),
 )
 _JOBS = re.compile(r"job|token|row|tile|expert|work|batch|problem|item", re.IGNORECASE)
-_RESIDENT = re.compile(r"\bsms?\b|_sms?\b|sm_?count|multi_?processor|occupancy|min\s*\(|num_sm|persistent", re.IGNORECASE)
+_RESIDENT = re.compile(
+    r"\bsms?\b|_sms?\b|sm_?count|multi_?processor|occupancy|min\s*\(|num_sm|persistent",
+    re.IGNORECASE,
+)
 
 
 def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:

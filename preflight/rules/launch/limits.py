@@ -1,4 +1,4 @@
-"""What GPUs take, by architecture. Sources: the CUDA C++ Programming Guide, table of compute capabilities."""
+"""What GPUs take, by architecture (CUDA C++ Programming Guide, compute capabilities)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _GFX_LDS_BYTES = 64 * _KIB
 
 
 def smem_optin_bytes(host: Host) -> int | None:
-    """Bytes of shared memory one block can have on a host; None when neither it nor its arch says so."""
+    """Bytes of shared memory one block can have on a host; None when it is not known."""
     if host.smem_optin is not None:
         return host.smem_optin
     arch = (host.arch or "").lower()

@@ -18,7 +18,8 @@ RULE = Rule(
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
     consequence="the launch fails with 'invalid argument', and an unchecked loop times nothing",
-    help="call `cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)` before the launch, or use "
+    help="call `cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)` "
+    "before the launch, or use "
     "smaller tiles",
     needs=(b"<<<",),
     fix=Grade.DISPLAY,
@@ -40,13 +41,15 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
             if limit is not None and size > limit:
                 yield file.hit(
                     place,
-                    f"`{launch.kernel}` asks for {size} bytes of shared memory, host `{host.name}` gives a block {limit}",
+                    f"`{launch.kernel}` asks for {size} bytes of shared memory, host "
+                    f"`{host.name}` gives a block {limit}",
                     help="use smaller tiles or fewer stages for this host",
                 )
         if size > STATIC_SMEM_BYTES and not opted_in and not _is_handed_on(file, launch.kernel):
             yield file.hit(
                 place,
-                f"`{launch.kernel}` asks for {size} bytes of shared memory without opting in to more than {STATIC_SMEM_BYTES}",
+                f"`{launch.kernel}` asks for {size} bytes of shared memory without opting in to "
+                f"more than {STATIC_SMEM_BYTES}",
             )
 
 

@@ -17,13 +17,19 @@ RULE = Rule(
     title="A spinning kernel has as many blocks as the GPU has SMs, or more",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="the spinning blocks hold every SM, the block they wait for never becomes resident, and the card deadlocks",
-    help="launch fewer spinning blocks than SMs (reserve one for the signal's source), or launch cooperatively",
+    consequence="the spinning blocks hold every SM, the block they wait for never becomes "
+    "resident, and the card deadlocks",
+    help="launch fewer spinning blocks than SMs (reserve one for the signal's source), or launch "
+    "cooperatively",
     needs=(b"<<<",),
     fix=Grade.DISPLAY,
     pitfalls=(7,),
 )
-_OCCUPANCY = (b"cudaLaunchCooperativeKernel", b"OccupancyMaxActiveBlocks", b"cudaLaunchAttributeCooperative")
+_OCCUPANCY = (
+    b"cudaLaunchCooperativeKernel",
+    b"OccupancyMaxActiveBlocks",
+    b"cudaLaunchAttributeCooperative",
+)
 
 
 def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
@@ -43,7 +49,8 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
             if host.sms is not None and blocks >= host.sms:
                 yield file.hit(
                     file.at(launch.config[0]),
-                    f"`{launch.kernel}` spins in {blocks} blocks, host `{host.name}` has {host.sms} SMs",
+                    f"`{launch.kernel}` spins in {blocks} blocks, host `{host.name}` has "
+                    f"{host.sms} SMs",
                     related=(_spin(file, function),),
                 )
 

@@ -18,7 +18,8 @@ RULE = Rule(
     title="A block has more threads than the hardware takes",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="the launch fails, and a timing loop that does not check errors reports the time of nothing",
+    consequence="the launch fails, and a timing loop that does not check errors reports the time "
+    "of nothing",
     help=f"use at most {MOST_THREADS} threads a block (32 warps of 32)",
     needs=(b"<<<", b"__launch_bounds__", b"num_warps"),
 )
@@ -33,7 +34,10 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
         if extents and prod(extents) > MOST_THREADS:
             shape = " x ".join(map(str, extents))
             count = f"{shape} = {prod(extents)}" if len(extents) > 1 else shape
-            yield file.hit(file.at(launch.config[1]), f"`{launch.kernel}` is launched with {count} threads a block")
+            yield file.hit(
+                file.at(launch.config[1]),
+                f"`{launch.kernel}` is launched with {count} threads a block",
+            )
     for function in file.clean_functions:
         bound = file.value_of_text(function.launch_bound) if function.launch_bound else None
         if bound is not None and bound > MOST_THREADS:
@@ -51,4 +55,6 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
         given = keyword(call, "num_warps")
         warps = integer(given)
         if given is not None and warps is not None and warps > MOST_WARPS:
-            yield file.hit(file.at(given), f"`num_warps={warps}` makes {warps * 32} threads a block")
+            yield file.hit(
+                file.at(given), f"`num_warps={warps}` makes {warps * 32} threads a block"
+            )

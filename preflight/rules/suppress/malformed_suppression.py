@@ -16,7 +16,8 @@ RULE = Rule(
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
     consequence="it silences nothing: there is no blanket form",
-    help="write `preflight: ignore[rule] -- reason`, with `until=YYYY-MM-DD` before the dashes if it shall end",
+    help="write `preflight: ignore[rule] -- reason`, with `until=YYYY-MM-DD` before the dashes if "
+    "it shall end",
 )
 
 

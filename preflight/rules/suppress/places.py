@@ -8,4 +8,6 @@ from preflight.suppressions import Suppression
 
 def span(item: Suppression) -> Span:
     width = item.end_byte - item.start_byte
-    return Span(item.line, item.column, item.line, item.column + width, item.start_byte, item.end_byte)
+    return Span(
+        item.line, item.column, item.line, item.column + width, item.start_byte, item.end_byte
+    )

@@ -28,7 +28,9 @@ def check_suppression(use: SuppressionUse) -> Iterator[Hit]:
     item = use.suppression
     if item.problem or item.expired(use.today):
         return
-    unused = [w for w in item.rules if (n := use.rules.canonical(w)) in use.judged and n not in use.used]
+    unused = [
+        w for w in item.rules if (n := use.rules.canonical(w)) in use.judged and n not in use.used
+    ]
     if unused:
         shown = ", ".join(f"`{word}`" for word in unused)
         verb = "is" if len(unused) == 1 else "are"

@@ -16,7 +16,8 @@ RULE = Rule(
     title="One barrier id is used with two thread counts in one kernel",
     severity=Severity.WARNING,
     profile=Profile.REGULAR,
-    consequence="arrivals of one phase can complete the other's barrier: data is read too early, or the block hangs",
+    consequence="arrivals of one phase can complete the other's barrier: data is read too early, "
+    "or the block hangs",
     help="give each group of threads its own id, or the same count everywhere",
     needs=(b"bar.", b"barrier."),
     pitfalls=(4,),
@@ -35,6 +36,7 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
             if known != threads:
                 yield file.hit(
                     file.at(asm.node),
-                    f"barrier {identity} counts {threads} threads here and {known} elsewhere in `{function.name}`",
+                    f"barrier {identity} counts {threads} threads here and {known} elsewhere in "
+                    f"`{function.name}`",
                     related=(file.related(place, f"{known} threads here"),),
                 )

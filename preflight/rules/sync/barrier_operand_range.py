@@ -32,10 +32,16 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
             identity = file.value_of_text(barrier.id)
             threads = file.value_of_text(barrier.threads) if barrier.threads else None
             if identity is not None and not 0 <= identity <= LAST_ID:
-                yield file.hit(file.at(asm.node), f"barrier id {identity} is not between 0 and {LAST_ID}")
+                yield file.hit(
+                    file.at(asm.node), f"barrier id {identity} is not between 0 and {LAST_ID}"
+                )
             if threads is None:
                 continue
             if threads % WARP or threads <= 0:
-                yield file.hit(file.at(asm.node), f"a barrier for {threads} threads: not a multiple of {WARP}")
+                yield file.hit(
+                    file.at(asm.node), f"a barrier for {threads} threads: not a multiple of {WARP}"
+                )
             elif threads > MOST_THREADS:
-                yield file.hit(file.at(asm.node), f"a barrier for {threads} threads: more than a block has")
+                yield file.hit(
+                    file.at(asm.node), f"a barrier for {threads} threads: more than a block has"
+                )

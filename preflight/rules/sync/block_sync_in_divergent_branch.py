@@ -26,11 +26,14 @@ if TYPE_CHECKING:
 RULE = Rule(
     name="block-sync-in-divergent-branch",
     code="SYN006",
-    title="`__syncthreads` stands in a branch that only some threads take, and the others go on to the next barrier",
+    title="`__syncthreads` stands in a branch that only some threads take, and the others go on "
+    "to the next barrier",
     severity=Severity.WARNING,
     profile=Profile.REGULAR,
-    consequence="the threads meet at different barriers, so data is read before it is written, or the block hangs",
-    help="move the barrier out of the branch, or use a named barrier with the number of threads that take part",
+    consequence="the threads meet at different barriers, so data is read before it is written, or "
+    "the block hangs",
+    help="move the barrier out of the branch, or use a named barrier with the number of threads "
+    "that take part",
     needs=(b"__syncthreads",),
     pitfalls=(4,),
 )
@@ -48,7 +51,11 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
                 yield file.hit(
                     file.at(sync.node),
                     f"only some threads of `{function.name}` reach this `{sync.name}`",
-                    related=(file.related(branch.start_byte, "this condition depends on the thread index"),),
+                    related=(
+                        file.related(
+                            branch.start_byte, "this condition depends on the thread index"
+                        ),
+                    ),
                 )
 
 
@@ -69,7 +76,7 @@ def _others_go_on(
 ) -> bool:
     """The threads that skip the barrier stay in the kernel and come to another block barrier.
 
-    A block barrier waits only for threads that have not exited, so threads that leave are no mistake.
+    A block barrier does not wait for threads that have exited: leaving is no mistake.
     """
     taken = branch.child_by_field_name("consequence")
     other = branch.child_by_field_name("alternative")

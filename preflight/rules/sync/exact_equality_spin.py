@@ -17,7 +17,8 @@ RULE = Rule(
     title="A spin loop waits for one exact value of a sequence",
     severity=Severity.WARNING,
     profile=Profile.PEDANTIC,
-    consequence="when the writer has gone one round further the value is never seen, and the block spins for ever",
+    consequence="when the writer has gone one round further the value is never seen, and the "
+    "block spins for ever",
     help="wait while the loaded number is smaller (`<`), with numbers that only grow",
     needs=(b"while", b"for (;"),
     fix=Grade.DISPLAY,
@@ -31,6 +32,9 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
             expected = exact_comparison(loop)
             if expected is not None and not is_mbarrier_wait(loop):
                 yield file.hit(
-                    file.span(loop.start_byte, min(loop.end_byte, file.line_span(file.line_of(loop.start_byte)).end_byte)),
+                    file.span(
+                        loop.start_byte,
+                        min(loop.end_byte, file.line_span(file.line_of(loop.start_byte)).end_byte),
+                    ),
                     f"the loop in `{function.name}` waits until the flag is exactly `{expected}`",
                 )

@@ -16,7 +16,8 @@ RULE = Rule(
     title="A kernel resets the flag that it polls",
     severity=Severity.WARNING,
     profile=Profile.PEDANTIC,
-    consequence="a fast GPU can set the flag for the next round before a slow one has cleared it for this one: now and then "
+    consequence="a fast GPU can set the flag for the next round before a slow one has cleared it "
+    "for this one: now and then "
     "a wait hangs or passes too early",
     help="wait for a sequence number that only grows (`< round`), and never reset it in the kernel",
     needs=(b"while", b"for (;"),

@@ -12,11 +12,14 @@ from preflight.syntax.cuda import CudaFile, CudaFunction, descendants, identifie
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_MBARRIER = re.compile(r"mbar|phase|parity|full_bar|empty_bar|try_wait|test_wait|semaphore", re.IGNORECASE)
+_MBARRIER = re.compile(
+    r"mbar|phase|parity|full_bar|empty_bar|try_wait|test_wait|semaphore", re.IGNORECASE
+)
+_SYMBOLIC = ("identifier", "field_expression", "binary_expression")
 
 
 def polled_flags(function: CudaFunction) -> Iterator[tuple[str, Node]]:
-    """Pointer parameters that a spin loop reads, with the loop; shared memory and mbarriers left out."""
+    """Pointer parameters a spin loop reads, with the loop; no shared memory, no mbarriers."""
     parameters = pointer_parameters(function)
     shared = shared_names(function)
     for loop in spin_loops(function):
@@ -37,9 +40,14 @@ def pointer_parameters(function: CudaFunction) -> set[str]:
     return found
 
 
-def constant_writes(file: CudaFile, function: CudaFunction, name: str) -> Iterator[tuple[Node, int]]:
+def constant_writes(
+    file: CudaFile, function: CudaFunction, name: str
+) -> Iterator[tuple[Node, int]]:
     """Plain or atomic stores of a literal to `name`, `*name` or `name[...]`."""
-    target = re.compile(rf"^\(?\*?\s*\(?{re.escape(name)}\b\s*(?:\[.*\])?\)?$|^\*\s*\(.*\b{re.escape(name)}\b.*\)$", re.DOTALL)
+    target = re.compile(
+        rf"^\(?\*?\s*\(?{re.escape(name)}\b\s*(?:\[.*\])?\)?$|^\*\s*\(.*\b{re.escape(name)}\b.*\)$",
+        re.DOTALL,
+    )
     for node in descendants(function.node, "assignment_expression"):
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         operator = node.child_by_field_name("operator")
@@ -48,7 +56,14 @@ def constant_writes(file: CudaFile, function: CudaFunction, name: str) -> Iterat
         value = file.value(right)
         if value is not None and target.match(text(left)):
             yield node, value
-    for call in function.calls_to("atomicExch", "atomicExch_system", "st_release", "st_relaxed", "store_release", "st_volatile"):
+    for call in function.calls_to(
+        "atomicExch",
+        "atomicExch_system",
+        "st_release",
+        "st_relaxed",
+        "store_release",
+        "st_volatile",
+    ):
         if len(call.arguments) >= 2 and name in identifiers(call.arguments[0]):
             value = file.value(call.arguments[1])
             if value is not None:
@@ -56,16 +71,16 @@ def constant_writes(file: CudaFile, function: CudaFunction, name: str) -> Iterat
 
 
 def exact_comparison(loop: Node) -> str | None:
-    """The right side of `load != expected` in a spin condition, when it is a name and no literal."""
+    """The right side of `load != expected` in a spin condition, when it is no literal."""
     condition = condition_of(loop)
     if condition is None:
         return None
     for node in descendants(condition, "binary_expression"):
         operator = node.child_by_field_name("operator")
         right = node.child_by_field_name("right")
-        if operator is not None and operator.type == "!=" and right is not None:
-            if right.type in ("identifier", "field_expression", "binary_expression"):
-                return text(right)
+        differs = operator is not None and operator.type == "!="
+        if differs and right is not None and right.type in _SYMBOLIC:
+            return text(right)
     return None
 
 

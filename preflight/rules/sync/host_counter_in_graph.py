@@ -18,7 +18,8 @@ RULE = Rule(
     title="A host counter is advanced inside CUDA graph capture",
     severity=Severity.WARNING,
     profile=Profile.PEDANTIC,
-    consequence="the value of the capture is baked into the graph, each replay signals with the old number, and waits pass "
+    consequence="the value of the capture is baked into the graph, each replay signals with the "
+    "old number, and waits pass "
     "too early",
     help="keep the counter in device memory and let a kernel advance it",
     needs=(b"BeginCapture", b"cuda.graph"),
@@ -45,7 +46,11 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
             if first < node.start_byte < last and _advances(text(node)):
                 name = next(iter(sorted(identifiers(node) & passed)), None)
                 if name:
-                    yield file.hit(file.at(node), f"`{name}` advances on the host while the graph is captured")
+                    yield file.hit(file.at(node), _message(name))
+
+
+def _message(name: str) -> str:
+    return f"`{name}` advances on the host while the graph is captured"
 
 
 def _advances(words: str) -> bool:
@@ -69,9 +74,7 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
             for name in names_in(argument)
         }
         for node in ast.walk(block):
-            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                if node.target.id in passed and isinstance(node.value, ast.Constant):
-                    yield file.hit(
-                        file.at(node),
-                        f"`{node.target.id}` advances on the host while the graph is captured",
-                    )
+            if not isinstance(node, ast.AugAssign) or not isinstance(node.value, ast.Constant):
+                continue
+            if isinstance(node.target, ast.Name) and node.target.id in passed:
+                yield file.hit(file.at(node), _message(node.target.id))

@@ -16,7 +16,8 @@ RULE = Rule(
     title="A named barrier uses id 0 beside `__syncthreads`",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="both count arrivals on the same hardware barrier, and the kernel hangs or stops with an illegal instruction",
+    consequence="both count arrivals on the same hardware barrier, and the kernel hangs or stops "
+    "with an illegal instruction",
     help="use an idle id from 1 to 15 (`preflight barriers` lists them)",
     needs=(b"bar.", b"barrier."),
     fix=Grade.DISPLAY,
@@ -29,11 +30,14 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
         for asm, barrier in named_barriers(file, function):
             if file.value_of_text(barrier.id) != 0 or barrier.threads is None:
                 continue
-            sync = _block_sync_of_the_same_kernel(file, function, file.value_of_text(barrier.threads))
+            sync = _block_sync_of_the_same_kernel(
+                file, function, file.value_of_text(barrier.threads)
+            )
             if sync is not None:
                 yield file.hit(
                     file.at(asm.node),
-                    f"`{barrier.opcode} 0, {barrier.threads}` shares barrier 0 with `__syncthreads`",
+                    f"`{barrier.opcode} 0, {barrier.threads}` shares barrier 0 with "
+                    "`__syncthreads`",
                     related=(file.related(sync.node.start_byte, "`__syncthreads` is used here"),),
                 )
 

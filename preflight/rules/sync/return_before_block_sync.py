@@ -25,8 +25,10 @@ RULE = Rule(
     title="Some threads return before a `__syncthreads` of the same kernel",
     severity=Severity.WARNING,
     profile=Profile.PEDANTIC,
-    consequence="they miss the cooperative work after the return, and tiles they should have loaded hold old data",
-    help="keep all threads to the last barrier, and guard the loads and stores instead of returning",
+    consequence="they miss the cooperative work after the return, and tiles they should have "
+    "loaded hold old data",
+    help="keep all threads to the last barrier, and guard the loads and stores instead of "
+    "returning",
     needs=(b"__syncthreads",),
 )
 
@@ -46,11 +48,14 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
                 condition = condition_of(branch)
                 if condition is None or is_constexpr(branch) or traps(branch):
                     continue
-                whole_warps = bool(identifiers(condition) & warps) or "threadIdx.x / 32" in text(condition)
+                whole_warps = bool(identifiers(condition) & warps) or "threadIdx.x / 32" in text(
+                    condition
+                )
                 later = next((c for c in syncs if c.node.start_byte > branch.end_byte), None)
                 if later and depends_on_thread(condition, names) and not whole_warps:
                     yield file.hit(
                         file.at(node),
-                        f"threads of `{function.name}` return here and miss the block barrier below",
+                        f"threads of `{function.name}` return here and miss the block barrier "
+                        "below",
                         related=(file.related(later.node.start_byte, "the barrier they miss"),),
                     )

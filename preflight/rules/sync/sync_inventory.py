@@ -1,4 +1,4 @@
-"""The barriers of each kernel as an inventory, for review before a block changes its role: pitfall 4."""
+"""The barriers of each kernel, for review before a block changes its role: pitfall 4."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ RULE = Rule(
     title="The barriers a kernel uses",
     severity=Severity.INFO,
     profile=Profile.AUDITOR,
-    consequence="a block that changes its role must find no thread of its own in any of these barriers",
-    help="compare with the inventory of the role it joins (`preflight barriers`), and meet on an idle id",
+    consequence="a block that changes its role must find no thread of its own in any of these "
+    "barriers",
+    help="compare with the inventory of the role it joins (`preflight barriers`), and meet on an "
+    "idle id",
     needs=(b"__syncthreads", b"bar.", b"barrier."),
     pitfalls=(4,),
 )
@@ -26,7 +28,9 @@ RULE = Rule(
 def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
     for function, row in inventory(file):
         if row.barriers:
-            uses = ", ".join(f"{use.id} ({use.threads} threads, {use.uses} uses)" for use in row.barriers)
+            uses = ", ".join(
+                f"{use.id} ({use.threads} threads, {use.uses} uses)" for use in row.barriers
+            )
             body = function.node.child_by_field_name("body")
             end = body.start_byte if body else function.node.end_byte
             head = file.span(function.node.start_byte, end)

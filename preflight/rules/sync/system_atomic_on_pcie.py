@@ -17,7 +17,8 @@ RULE = Rule(
     title="A system-scope atomic runs on a host whose GPUs are connected by PCIe",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="increments from another GPU can be lost over PCIe, the counter never fills, and the waiting block spins "
+    consequence="increments from another GPU can be lost over PCIe, the counter never fills, and "
+    "the waiting block spins "
     "for ever",
     help="elect one writer with a local atomic, and let it publish with a single `st.release.sys`",
     fix=Grade.DISPLAY,

@@ -1,4 +1,4 @@
-"""Data flow from the thread index, spin loops, and barriers: what the synchronisation rules share."""
+"""Data flow from the thread index, spin loops, barriers: what the sync rules share."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 BLOCK_SYNCS = ("__syncthreads", "__syncthreads_count", "__syncthreads_and", "__syncthreads_or")
 _THREAD_RANK = re.compile(r"[\w.:]*\b(?:thread_rank|canonical_warp_idx\w*|canonical_lane_idx)\s*\(")
-_TRANSPARENT = re.compile(r"^(?:static_cast|reinterpret_cast|int|unsigned|min|max|abs|__popc|__ffs|std::min|std::max)\b")
+_TRANSPARENT = re.compile(
+    r"^(?:static_cast|reinterpret_cast|int|unsigned|min|max|abs|__popc|__ffs|std::min|std::max)\b"
+)
 _THREAD_INDEX = re.compile(r"\bthreadIdx\b|%(?:tid|laneid|warpid)\b|\bthread_rank\s*\(")
 _BLOCK_WIDE = re.compile(r"__syncthreads_(?:or|and|count)\b")
-_WARP_WIDTH = re.compile(r"/\s*(?:32|WARP_SIZE|warpSize|WARP_THREADS|kWarpSize)\b|>>\s*5\b", re.IGNORECASE)
+_WARP_WIDTH = re.compile(
+    r"/\s*(?:32|WARP_SIZE|warpSize|WARP_THREADS|kWarpSize)\b|>>\s*5\b", re.IGNORECASE
+)
 _LOADS = re.compile(
     r"\*\s*\w|\w\s*\[|ld_|load|volatile|atomic|\bacquire|__ldg|fetch", re.IGNORECASE
 )
@@ -34,7 +38,7 @@ _LEAVES = re.compile(r"\b(?:trap|__trap|abort|assert|exit|__nanosleep)\b|\btrap;
 
 
 def thread_dependent_names(file: CudaFile, function: CudaFunction) -> set[str]:
-    """Variables whose value flows from the thread index. Two passes catch definitions by definition."""
+    """Variables whose value flows from the thread index, over up to three definitions."""
     found: set[str] = set()
     twice = _declared_twice(function)
     assignments = [(name, value) for name, value in _assignments(function) if name not in twice]
@@ -51,7 +55,9 @@ def thread_dependent_names(file: CudaFile, function: CudaFunction) -> set[str]:
 def _declared_twice(function: CudaFunction) -> set[str]:
     """Names that mean several variables in one function; nothing is certain about those."""
     counts: dict[str, int] = {}
-    for node in descendants(function.node, "init_declarator", "declaration", "parameter_declaration"):
+    for node in descendants(
+        function.node, "init_declarator", "declaration", "parameter_declaration"
+    ):
         target = node.child_by_field_name("declarator")
         if target is not None and target.type in ("identifier", "reference_declarator"):
             name = text(target).lstrip("& ")
@@ -99,7 +105,7 @@ def _reads_thread(node: Node, names: set[str]) -> bool:
 
 
 def _passes_thread_on(function: str, call: str) -> bool:
-    """Casts, min and max; a shuffle only of the warp's number, for it may broadcast anything else."""
+    """Casts, min and max; a shuffle only of the warp's number, or it may broadcast."""
     if function.startswith("__shfl"):
         return bool(_WARP_WIDTH.search(call))
     return bool(_TRANSPARENT.match(function))
@@ -112,7 +118,9 @@ def _is_argument_list(node: Node) -> bool:
 def warp_uniform_names(function: CudaFunction) -> set[str]:
     """Names that hold a warp's number: the thread index divided by the warp width."""
     found = {
-        name for name, value in _assignments(function) if _WARP_WIDTH.search(text(value)) and _THREAD_INDEX.search(text(value))
+        name
+        for name, value in _assignments(function)
+        if _WARP_WIDTH.search(text(value)) and _THREAD_INDEX.search(text(value))
     }
     for name, value in _assignments(function):
         if "__shfl_sync" in text(value) and identifiers(value) & found:
@@ -121,7 +129,7 @@ def warp_uniform_names(function: CudaFunction) -> set[str]:
 
 
 def reachable(file: CudaFile, function: CudaFunction) -> set[str]:
-    """Names of the functions of this file that a function calls, itself included, over any distance."""
+    """Functions of this file that a function comes to, itself included."""
     by_name = {item.name: item for item in file.functions}
     found: set[str] = set()
     queue = [function.name]
@@ -182,7 +190,11 @@ def _is_spin(loop: Node) -> bool:
     if condition is None or body is None:
         return False
     words = text(condition)
-    idle = not re.sub(r"//[^\n]*|/\*.*?\*/|__nanosleep\s*\([^)]*\)|__threadfence\w*\s*\(\s*\)|[\s;{}]", "", text(body))
+    idle = not re.sub(
+        r"//[^\n]*|/\*.*?\*/|__nanosleep\s*\([^)]*\)|__threadfence\w*\s*\(\s*\)|[\s;{}]",
+        "",
+        text(body),
+    )
     if loop.type == "for_statement":
         return idle and bool(_LOADS.search(words)) and loop.child_by_field_name("update") is None
     if idle:
@@ -195,7 +207,8 @@ def _reloads(condition: Node, body: Node) -> bool:
     tested = identifiers(condition)
     statements = [child for child in body.named_children if child.type != "comment"]
     return 0 < len(statements) <= 2 and any(
-        _LOADS.search(text(statement)) and tested & identifiers(statement) for statement in statements
+        _LOADS.search(text(statement)) and tested & identifiers(statement)
+        for statement in statements
     )
 
 
@@ -205,7 +218,9 @@ def shared_names(function: CudaFunction) -> set[str]:
     return set(re.findall(pattern, text(function.node)))
 
 
-def named_barriers(file: CudaFile, function: CudaFunction) -> Iterator[tuple[AsmStatement, NamedBarrier]]:
+def named_barriers(
+    file: CudaFile, function: CudaFunction
+) -> Iterator[tuple[AsmStatement, NamedBarrier]]:
     """Every hardware barrier in a function's inline PTX, operands resolved to source texts."""
     for asm in function.asms:
         for instruction in asm.instructions:

@@ -18,7 +18,8 @@ RULE = Rule(
     severity=Severity.WARNING,
     profile=Profile.PEDANTIC,
     consequence="rows can come out permuted: the result is almost right, and a tolerance hides it",
-    help="write a test that stores the row number and compares exactly, and mark it `covers[row-map]` with the kernel's "
+    help="write a test that stores the row number and compares exactly, and mark it "
+    "`covers[row-map]` with the kernel's "
     "file name",
     fix=Grade.DISPLAY,
     pitfalls=(3,),
@@ -45,7 +46,8 @@ def _stores(file: CudaFile) -> Iterator[Hit]:
             target = call.node.child_by_field_name("function")
             if target is not None and _GROUP_STORE.search(text(target)):
                 yield file.hit(
-                    file.at(call.node), f"no test proves which rows `{text(target)}` in `{function.name}` writes"
+                    file.at(call.node),
+                    f"no test proves which rows `{text(target)}` in `{function.name}` writes",
                 )
 
 

@@ -15,7 +15,8 @@ RULE = Rule(
     title="A file begins with a byte order mark",
     severity=Severity.WARNING,
     profile=Profile.REGULAR,
-    consequence="a shebang is not recognised, a shell reads the mark as part of the first command, and some compilers stop",
+    consequence="a shebang is not recognised, a shell reads the mark as part of the first "
+    "command, and some compilers stop",
     help="save the file as UTF-8 without BOM (`--fix`)",
     needs=(BOM,),
     fix=Grade.SAFE,

@@ -16,7 +16,8 @@ RULE = Rule(
     title="A file that runs on the host has CRLF line endings",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence=r"on Linux the interpreter's name or a command ends in an invisible `\r` ('not found' on the first line), "
+    consequence=r"on Linux the interpreter's name or a command ends in an invisible `\r` ('not "
+    r"found' on the first line), "
     "and the file's hash differs from the one git stores",
     help="convert to LF (`--fix`), and add `* text eol=lf` for these files to .gitattributes",
     needs=(b"\r",),
@@ -36,8 +37,7 @@ def check_text(source: Source, config: Config) -> Iterator[Hit]:
     line = source.line_of(first)
     total = source.data.count(b"\n")
     edits = tuple(
-        Edit(match.start(), match.end(), "")
-        for match in re.finditer(rb"\r+(?=\n)", source.data)
+        Edit(match.start(), match.end(), "") for match in re.finditer(rb"\r+(?=\n)", source.data)
     )
     yield source.hit(
         source.line_span(line),

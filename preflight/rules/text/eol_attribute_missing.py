@@ -16,7 +16,8 @@ RULE = Rule(
     title="git may check a file out with CRLF",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="a clone with `core.autocrlf=true` (the default of Git for Windows) gets CRLF, and the script dies on its "
+    consequence="a clone with `core.autocrlf=true` (the default of Git for Windows) gets CRLF, "
+    "and the script dies on its "
     "first line on the host",
     help="add the line shown to .gitattributes",
     fix=Grade.DISPLAY,
@@ -52,6 +53,6 @@ def check_project(project: Project) -> Iterator[Hit]:
         )
 
 
-def _hit(project: Project, path: str, message: str, help: str) -> Hit:  # noqa: A002  the field's name
+def _hit(project: Project, path: str, message: str, help: str) -> Hit:
     source = project.source(path)
     return source.hit(source.line_span(1), message, help=help)

@@ -13,7 +13,8 @@ RULE = Rule(
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
     consequence="it will fail on the host as well, and no other rule could check it",
-    help="correct the syntax, or exclude the file in `[tool.preflight] exclude` if it is a template",
+    help="correct the syntax, or exclude the file in `[tool.preflight] exclude` if it is a "
+    "template",
 )
 
 
