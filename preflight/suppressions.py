@@ -1,6 +1,7 @@
 """Suppressions: `preflight: ignore[rule, rule] until=2027-01-31 -- reason` in any comment style.
 
-A trailing comment covers its physical line. A comment on its own line covers the next statement: a
+A trailing comment covers its physical line; behind the last bracket of a Python statement, the
+whole statement. A comment on its own line covers the next statement: a
 logical line of Python, a node of YAML, a statement of C++. `file-ignore[...]` before the first
 statement covers the file. There is no form without rule names and none without a reason; a comment
 that begins like a suppression and does not follow the grammar is a finding, never a blanket.
@@ -18,6 +19,7 @@ from preflight.source import Source
 from preflight.syntax.comments import Comment, comments
 
 MARK = b"preflight:"
+_LAYOUT = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT)
 _BEGIN = re.compile(r"^\s*preflight:\s*(?=\S)")
 _GRAMMAR = re.compile(
     r"^\s*preflight:\s*(?P<kind>file-ignore|ignore)\[(?P<rules>[^\]]*)\]"
@@ -94,6 +96,8 @@ def _parse(
     first, last = comment.line, comment.line
     if comment.own_line and not whole_file:
         first, last = covered_lines(source, last_line, language)
+    elif language == "python":
+        first = _statement_start(source, comment.line)
     return Suppression(
         line=comment.line,
         column=source.column_of(comment.offset),
@@ -175,6 +179,26 @@ def covered_lines(source: Source, comment_line: int, language: str) -> tuple[int
     while last < total and source.line_text(last).rstrip().endswith("\\"):
         last += 1
     return first, last
+
+
+def _statement_start(source: Source, last: int) -> int:
+    """First line of the logical line that ends on `last`; `last` itself when none does.
+
+    A formatter that breaks a long statement leaves the trailing comment behind its last bracket.
+    """
+    text = source.data.decode("utf-8-sig", "replace")
+    start = 0
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.NEWLINE:
+                if token.start[0] == last:
+                    return start or last
+                start = 0
+            elif not start and token.type not in _LAYOUT:
+                start = token.start[0]
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return last
+    return last
 
 
 def _python_statement_end(source: Source, first: int) -> int:

@@ -43,6 +43,7 @@ _QUERY = """
 (for_statement) @loop
 (return_statement) @return
 (preproc_def) @define
+(ERROR) @error
 """
 _LAUNCH_BOUNDS = re.compile(rb"__launch_bounds__\s*\(([^,()]*)")
 _CONSTANT = re.compile(
@@ -137,8 +138,8 @@ class CudaFile(Source):
 
     @property
     def skipped(self) -> int:
-        """Number of functions that did not parse cleanly and were not checked."""
-        return sum(not function.clean for function in self.functions)
+        """Functions that did not parse cleanly, and stretches of which none was made."""
+        return sum(not function.clean for function in self.functions) + self._lost
 
     @property
     def clean_functions(self) -> Iterator[CudaFunction]:
@@ -156,6 +157,8 @@ class CudaFile(Source):
         captures = QueryCursor(query).captures(self.root)
         self.functions = [self._function(node) for node in captures.get("function", [])]
         self.functions.sort(key=lambda function: function.node.start_byte)
+        errors = [node.start_byte for node in captures.get("error", [])]
+        self._lost = sum(self.function_at(offset) is None for offset in errors)
         self._read_constants(captures.get("define", []))
         for kind, attribute in (("if", "ifs"), ("loop", "loops"), ("return", "returns")):
             for node in captures.get(kind, []):
@@ -314,7 +317,7 @@ class CudaFile(Source):
 
 def blank_macros(data: bytes, macros: tuple[str, ...] = ()) -> bytes:
     """Overwrite specifier macros by spaces of equal length, newlines kept."""
-    words = [rf"\b(?:{name})\b" for name in macros]
+    words = [rf"\b(?:{name})(?!\w)" for name in macros]
     pattern = _macro_pattern((*DEFAULT_MACROS, *words))
     return pattern.sub(lambda match: re.sub(rb"[^\r\n]", b" ", match.group()), data)
 

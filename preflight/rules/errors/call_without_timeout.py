@@ -27,6 +27,10 @@ _CALLS = frozenset(
 )
 _NO_TIMEOUT_POSSIBLE = frozenset(("subprocess.getoutput",))
 _INSERTED_S = 600
+_INSTANT = frozenset(
+    ("true", "false", "echo", "uname", "hostname", "whoami", "pwd", "date", "nproc")
+)
+_QUESTIONS = frozenset(("--version", "-V", "rev-parse", "describe", "--show-toplevel"))
 
 
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
@@ -83,13 +87,14 @@ def _made_by(file: PythonFile, makers: frozenset[str]) -> set[str]:
 
 
 def _is_quick_question(call: ast.Call) -> bool:
-    """A constant argv that only asks a tool for its version or a repository for its revision."""
+    """A constant argv that ends at once: a version, a revision, or a program such as `true`."""
     first = call.args[0] if call.args else None
     if not isinstance(first, (ast.List, ast.Tuple)):
         return False
     words = [item.value for item in first.elts if isinstance(item, ast.Constant)]
-    asks = {"--version", "-V", "rev-parse", "describe", "--show-toplevel"}
-    return len(words) == len(first.elts) and bool(asks & set(map(str, words)))
+    if not words or len(words) != len(first.elts):
+        return False
+    return words[0] in _INSTANT or bool(_QUESTIONS & set(map(str, words)))
 
 
 def _insert(file: PythonFile, call: ast.Call, name: str) -> Fix | None:
