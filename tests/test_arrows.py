@@ -11,60 +11,25 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 # A room may import the rooms listed for it, and itself; anything else of the project is an error.
+GROUND = {"agent", "errors"}
+FIRST = {"spec", "source", "store", *GROUND}
+SECOND = {"link", "verdict", "preflight", *FIRST}
+WIRE = {"agent.frames", "agent.journal", "agent.manifest"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "agent": set(),
-    "spec": {"agent", "errors"},
-    "source": {"agent", "errors"},
-    "store": {"agent.frames", "agent.journal", "agent.manifest", "errors"},
-    "link": {
-        "agent.frames",
-        "agent.journal",
-        "agent.manifest",
-        "errors",
-        "spec",
-        "source",
-        "store",
-    },
-    "verdict": {"errors", "spec", "source", "store", "agent"},
+    "spec": GROUND,
+    "source": GROUND,
+    "store": {"errors", *WIRE},
+    "link": {"errors", "spec", "source", "store", *WIRE},
+    "verdict": FIRST,
     "preflight": {"spec", "errors"},
-    "diff": {"link", "verdict", "preflight", "spec", "source", "store", "agent", "errors"},
-    "report": {
-        "diff",
-        "link",
-        "verdict",
-        "preflight",
-        "spec",
-        "source",
-        "store",
-        "agent",
-        "errors",
-    },
-    "run": {
-        "report",
-        "diff",
-        "link",
-        "verdict",
-        "preflight",
-        "spec",
-        "source",
-        "store",
-        "agent",
-        "errors",
-    },
-    "cli": {
-        "run",
-        "report",
-        "diff",
-        "link",
-        "verdict",
-        "preflight",
-        "spec",
-        "source",
-        "store",
-        "agent",
-        "errors",
-    },
+    "diff": SECOND,
+    "report": {"diff", *SECOND},
+    "finish": {"report", "diff", *SECOND},
+    "resume": {"finish", "report", "diff", *SECOND},
+    "run": {"finish", "report", "diff", *SECOND},
+    "cli": {"run", "resume", "finish", "report", "diff", *SECOND},
 }
 # `preflight` reaches the controller only through `orchestrator.spec`; `guard` reaches nothing.
 STANDALONE = {"preflight/guard.py"}

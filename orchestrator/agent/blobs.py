@@ -1,13 +1,20 @@
-"""File contents by their git hash: what the host has once, it is never sent again."""
+"""File contents by their git hash: what the host has once, it is never sent again.
+
+Each push adds one pack: the contents one behind the other in `<name>.pack`, and in `<name>.index` a
+row for each blob (hash, offset, size). A file for each blob would be simpler and ten times slower:
+file systems are slow at making many small files all over a tree. An index is written when its pack
+is whole, or as whole as a broken link left it; every read is verified against the hash.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
-from typing import Iterable
+import struct
+from typing import Iterable, Iterator
 
-_COPY_BYTES = 1 << 20
+_ROW = struct.Struct("!QQ")
+PACK, INDEX = ".pack", ".index"
 
 
 class BlobError(Exception):
@@ -21,115 +28,169 @@ def hasher(object_format: str, size: int) -> hashlib._Hash:
     return digest
 
 
+def rows_of(folder: str, name: str) -> Iterator[tuple[str, int, int]]:
+    """Hash, offset and size of every blob of a pack; its name ends in the object format."""
+    hash_bytes = 32 if name.endswith(".sha256") else 20
+    with open(os.path.join(folder, name + INDEX), "rb") as file:
+        data = file.read()
+    step = hash_bytes + _ROW.size
+    for start in range(0, len(data) - step + 1, step):
+        offset, size = _ROW.unpack_from(data, start + hash_bytes)
+        yield data[start : start + hash_bytes].hex(), offset, size
+
+
 class BlobStore:
-    """A directory of blobs; each is written under a temporary name, verified, then renamed."""
+    """The blobs of one object format, in a directory of packs."""
 
-    def __init__(self, path: str, object_format: str) -> None:
-        self._path = path
+    def __init__(self, folder: str, object_format: str) -> None:
+        self._folder = folder
         self._format = object_format
-
-    def place(self, blob: str) -> str:
-        return os.path.join(self._path, blob[:2], blob[2:])
+        self._places: dict[str, tuple[str, int, int]] = {}
+        self._packs: dict[str, int] = {}
+        self._used: set[str] = set()
+        for name in self._pack_names():
+            for blob, offset, size in rows_of(self._folder, name):
+                self._places[blob] = (name, offset, size)
 
     def missing(self, blobs: Iterable[str]) -> list[str]:
-        """Those that the store lacks, each once, in order.
-
-        One directory listing answers for up to 256 names; a look-up of each would cost a system
-        call for every file of a large tree.
-        """
-        known: dict[str, frozenset[str]] = {}
-        wanting = []
-        for blob in dict.fromkeys(blobs):
-            prefix = blob[:2]
-            if prefix not in known:
-                known[prefix] = self._names(prefix)
-            if blob[2:] not in known[prefix]:
-                wanting.append(blob)
-        return wanting
-
-    def receive(self, blob: str, size: int) -> IncomingBlob:
-        """A blob that arrives in pieces."""
-        return IncomingBlob(self, blob, size, self._format)
-
-    def copy_out(self, blob: str, target: str, mode: int) -> int:
-        """Write a blob's content to a new file, verifying it on the way; returns its size.
-
-        Raises:
-            BlobError: the stored bytes are not the blob; the damaged file is removed, so that the
-                next run fetches it anew.
-        """
-        source = self.place(blob)
-        with open(source, "rb", buffering=0) as reader:
-            size = os.fstat(reader.fileno()).st_size
-            digest = hasher(self._format, size)
-            handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-            try:
-                while True:
-                    piece = reader.read(_COPY_BYTES)
-                    if not piece:
-                        break
-                    digest.update(piece)
-                    os.write(handle, piece)
-            finally:
-                os.close(handle)
-        if digest.hexdigest() != blob:
-            os.unlink(source)
-            raise BlobError(f"the stored blob {blob} is damaged and was removed; run again")
-        return size
+        """Those that the store lacks, each once, in order."""
+        return [blob for blob in dict.fromkeys(blobs) if blob not in self._places]
 
     def size(self, blob: str) -> int:
-        return os.stat(self.place(blob)).st_size
+        return self._places[blob][2]
 
     def read(self, blob: str) -> bytes:
-        with open(self.place(blob), "rb") as file:
-            return file.read()
-
-    def _names(self, prefix: str) -> frozenset[str]:
-        try:
-            return frozenset(os.listdir(os.path.join(self._path, prefix)))
-        except FileNotFoundError:
-            return frozenset()
-
-
-class IncomingBlob:
-    """One blob on its way into the store."""
-
-    def __init__(self, store: BlobStore, blob: str, size: int, object_format: str) -> None:
-        self._store = store
-        self._blob = blob
-        self._missing = size
-        self._digest = hasher(object_format, size)
-        folder = os.path.dirname(store.place(blob))
-        os.makedirs(folder, exist_ok=True)
-        self._handle, self._temporary = tempfile.mkstemp(prefix=".part-", dir=folder)
-
-    @property
-    def complete(self) -> bool:
-        return self._missing == 0
-
-    @property
-    def missing_bytes(self) -> int:
-        return self._missing
-
-    def write(self, piece: bytes) -> None:
-        self._digest.update(piece)
-        self._missing -= len(piece)
-        view = memoryview(piece)
-        while view:
-            view = view[os.write(self._handle, view) :]
-
-    def finish(self) -> None:
-        """Verify and keep the blob.
+        """The verified content of a blob.
 
         Raises:
-            BlobError: the bytes are not what was announced; nothing is kept.
+            BlobError: the stored bytes are not the blob; it is forgotten, so that the next run
+                fetches it anew.
         """
-        os.close(self._handle)
-        if self._missing or self._digest.hexdigest() != self._blob:
-            os.unlink(self._temporary)
-            raise BlobError(f"the bytes sent for {self._blob} have another hash")
-        os.replace(self._temporary, self._store.place(self._blob))
+        name, offset, size = self._places[blob]
+        content = os.pread(self._pack(name), size, offset)
+        while len(content) < size:
+            more = os.pread(self._pack(name), size - len(content), offset + len(content))
+            if not more:
+                break
+            content += more
+        digest = hasher(self._format, size)
+        digest.update(content)
+        if digest.hexdigest() != blob:
+            self._forget(blob)
+            raise BlobError(f"the stored blob {blob} is damaged and was removed; run again")
+        self._used.add(name)
+        return content
 
-    def abandon(self) -> None:
+    def copy_out(self, blob: str, target: str, mode: int) -> int:
+        """Write a blob's verified content to a new file; returns its size.
+
+        Raises:
+            BlobError: see `read`.
+        """
+        content = self.read(blob)
+        handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            view = memoryview(content)
+            while view:
+                view = view[os.write(handle, view) :]
+        finally:
+            os.close(handle)
+        return len(content)
+
+    def receive(self, name: str) -> IncomingPack:
+        """A new pack of that name."""
+        return IncomingPack(self, name)
+
+    def close(self) -> None:
+        """Mark the packs that were read as used now, and close them."""
+        for name in self._used:
+            os.utime(self._path(name, PACK))
+        for handle in self._packs.values():
+            os.close(handle)
+        self._packs.clear()
+        self._used.clear()
+
+    # -- packs
+
+    def _path(self, name: str, suffix: str) -> str:
+        return os.path.join(self._folder, name + suffix)
+
+    def _pack(self, name: str) -> int:
+        if name not in self._packs:
+            flags = os.O_RDONLY | os.O_CLOEXEC
+            self._packs[name] = os.open(self._path(name, PACK), flags)
+        return self._packs[name]
+
+    def _pack_names(self) -> list[str]:
+        names = os.listdir(self._folder)
+        return sorted(n[: -len(INDEX)] for n in names if n.endswith(f".{self._format}{INDEX}"))
+
+    def _write_rows(self, name: str, rows: Iterable[tuple[str, int, int]]) -> None:
+        part = self._path(name, f"{INDEX}.part")
+        with open(part, "wb") as file:
+            for blob, offset, size in rows:
+                file.write(bytes.fromhex(blob) + _ROW.pack(offset, size))
+        os.replace(part, self._path(name, INDEX))
+
+    def _forget(self, blob: str) -> None:
+        name = self._places.pop(blob)[0]
+        self._write_rows(name, [row for row in rows_of(self._folder, name) if row[0] != blob])
+
+    def _add(self, name: str, rows: list[tuple[str, int, int]]) -> None:
+        for blob, offset, size in rows:
+            self._places[blob] = (name, offset, size)
+
+
+class IncomingPack:
+    """A pack while its blobs arrive. Use as a context manager: what was verified is kept."""
+
+    def __init__(self, store: BlobStore, name: str) -> None:
+        self._store = store
+        self._name = f"{name}.{store._format}"
+        self._rows: list[tuple[str, int, int]] = []
+        self._offset = 0
+
+    def __enter__(self) -> IncomingPack:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._handle = os.open(self._store._path(self._name, PACK), flags, 0o644)
+        return self
+
+    def __exit__(self, *_: object) -> None:
         os.close(self._handle)
-        os.unlink(self._temporary)
+        if self._rows:
+            self._store._write_rows(self._name, self._rows)
+        else:
+            os.unlink(self._store._path(self._name, PACK))
+
+    def add(self, blob: str, size: int, pieces: Iterable[bytes]) -> None:
+        """Append one blob and verify it; it can be read at once.
+
+        Raises:
+            BlobError: the bytes are not what was announced; the blob is not kept.
+        """
+        digest = hasher(self._store._format, size)
+        written = 0
+        for piece in pieces:
+            digest.update(piece)
+            written += len(piece)
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(self._handle, view) :]
+        if written != size or digest.hexdigest() != blob:
+            raise BlobError(f"the bytes sent for {blob} have another hash")
+        row = (blob, self._offset, size)
+        self._offset += size
+        self._rows.append(row)
+        self._store._add(self._name, [row])
+
+
+def packs(folder: str) -> list[tuple[float, int, str, set[str]]]:
+    """Last use, size in bytes, name and blobs of every pack in a store, of any object format."""
+    found = []
+    for file_name in os.listdir(folder):
+        if file_name.endswith(INDEX):
+            name = file_name[: -len(INDEX)]
+            facts = os.stat(os.path.join(folder, name + PACK))
+            blobs = {blob for blob, _, _ in rows_of(folder, name)}
+            found.append((facts.st_mtime, facts.st_size, name, blobs))
+    return found

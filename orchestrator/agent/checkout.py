@@ -11,6 +11,7 @@ import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Iterable, Sequence
 
 from orchestrator.agent.blobs import BlobError, BlobStore
 
@@ -53,23 +54,26 @@ def entries(manifest: bytes) -> list[Entry]:
     return found
 
 
-def write(store: BlobStore, found: list[Entry], target: str) -> int:
-    """Write all files of a tree into a new directory; returns the bytes written.
+def make_folders(found: Iterable[Entry], top: bytes) -> None:
+    """The directories of a tree, below a top that is made when it is missing."""
+    os.makedirs(top, exist_ok=True)
+    for folder in sorted({os.path.dirname(entry.path) for entry in found}):
+        os.makedirs(os.path.join(top, folder), exist_ok=True)
+
+
+def write(store: BlobStore, found: Sequence[Entry], top: bytes) -> int:
+    """Write files of a tree, whose directories exist; returns the bytes written.
 
     Raises:
         BlobError: a stored blob is damaged.
         OSError: the disk is full, a path is too long, ...
     """
-    top = os.fsencode(target)
-    os.mkdir(top)
-    for folder in sorted({os.path.dirname(entry.path) for entry in found}):
-        os.makedirs(os.path.join(top, folder), exist_ok=True)
     chunks = [found[start::_WRITERS] for start in range(_WRITERS)]
     with ThreadPoolExecutor(_WRITERS) as pool:
         return sum(pool.map(lambda chunk: _write_some(store, chunk, top), chunks))
 
 
-def _write_some(store: BlobStore, found: list[Entry], top: bytes) -> int:
+def _write_some(store: BlobStore, found: Sequence[Entry], top: bytes) -> int:
     return sum(write_entry(store, entry, top) for entry in found)
 
 

@@ -17,18 +17,18 @@ class Conversation:
     Reads are unbuffered: what the selector does not see is not there.
     """
 
-    def __init__(self, source: int, sink: int, *, compress: bool = True) -> None:
+    def __init__(self, source: int, sink: int) -> None:
         self._source = source
         self._sink = sink
         self._frames = frames.read_frames(self._read)
-        self._packer = Packer(compress=compress)
+        self._packer = Packer()
         self.heard_at = time.monotonic()
 
     def greet(self) -> None:
         self._write(frames.GREETING)
 
     def set_compression(self, wanted: bool) -> None:
-        self._packer = Packer(compress=wanted)
+        self._packer = Packer(level=1 if wanted else 0)
 
     def close(self) -> None:
         os.close(self._source)

@@ -58,21 +58,21 @@ def message(content: dict[str, Any]) -> bytes:
 
 
 class Packer:
-    """Makes data frames; deflates while that pays.
+    """Makes data frames; deflates at `level` (0: never) while that pays.
 
     A piece that does not shrink switches compression off for the next pieces of its stream.
     """
 
     _REST_PIECES = 15
 
-    def __init__(self, *, compress: bool = True) -> None:
-        self._compress = compress
+    def __init__(self, *, level: int = 1) -> None:
+        self.level = level
         self._rest: dict[str, int] = {}
 
     def data(self, stream: str, offset: int, body: bytes) -> bytes:
         name = stream.encode("utf-8")
         head = _DATA_HEADER.pack(offset, len(name)) + name
-        packed = self._deflated(stream, head + body) if self._compress else None
+        packed = self._deflated(stream, head + body) if self.level else None
         if packed is not None:
             return _HEADER.pack(len(packed), DATA, DEFLATED) + packed
         return b"".join((_HEADER.pack(len(head) + len(body), DATA, 0), head, body))
@@ -84,7 +84,7 @@ class Packer:
             return None
         if len(payload) < 128:
             return None
-        packed = zlib.compress(payload, 1)
+        packed = zlib.compress(payload, self.level)
         if len(packed) > 0.9 * len(payload):
             self._rest[stream] = self._REST_PIECES
             return None

@@ -9,7 +9,7 @@ import struct
 from typing import Any, Iterator, Mapping
 
 from orchestrator.agent import checkout, journal, spare
-from orchestrator.agent.blobs import BlobStore
+from orchestrator.agent.blobs import BlobStore, IncomingPack
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.follow import Follower
 from orchestrator.agent.launch import Launch, Refusal
@@ -81,12 +81,38 @@ def _receive_tree(link: Conversation, root: Root, folder: RunFolder, plan: Plan)
         computed = checkout.root_hash(found, plan.object_format)
         if plan.tree != computed:
             raise checkout.TreeError(f"the tree has the hash {computed}, not {plan.tree}")
-        if missing:
-            _receive_blobs(link.stream("blobs"), store, missing)
-        if not spare.take(root.spares, store, found, folder.tree):
-            checkout.write(store, found, folder.tree)
+        _build(link, store, found, missing, root.spares, folder.tree)
     with open(folder.manifest, "wb") as file:
         file.write(manifest)
+
+
+def _build(
+    link: Conversation,
+    store: BlobStore,
+    found: list[checkout.Entry],
+    missing: list[str],
+    spares: str,
+    target: str,
+) -> None:
+    """Write the tree: what a spare has not, from the store; the rest as it arrives."""
+    top = os.fsencode(target)
+    there = spare.claim(spares, found, target)
+    checkout.make_folders(found, top)
+    lacking = set(missing)
+    later: dict[str, list[checkout.Entry]] = {}
+    now = []
+    for entry in found:
+        if entry.blob in lacking:
+            later.setdefault(entry.blob, []).append(entry)
+        elif entry.path not in there:
+            now.append(entry)
+    checkout.write(store, now, top)
+    if missing:
+        with store.receive(os.path.basename(os.path.dirname(target))) as pack:
+            for blob in _receive_blobs(link.stream("blobs"), pack, missing):
+                for entry in later[blob]:
+                    checkout.write_entry(store, entry, top)
+    store.close()
 
 
 def bitmap(wanted: list[str], missing: list[str]) -> str:
@@ -96,19 +122,18 @@ def bitmap(wanted: list[str], missing: list[str]) -> str:
     return f"{int(bits, 2):x}" if bits else "0"
 
 
-def _receive_blobs(pieces: Iterator[bytes], store: BlobStore, missing: list[str]) -> None:
-    """Blobs one behind the other: eight bytes of size, then the content, in the order asked for."""
+def _receive_blobs(
+    pieces: Iterator[bytes], pack: IncomingPack, missing: list[str]
+) -> Iterator[str]:
+    """Blobs one behind the other: eight bytes of size, then the content, in the order asked for.
+
+    Yields the hash of each blob once it is verified and in the store.
+    """
     buffer = _Buffer(pieces)
     for blob in missing:
         (size,) = _SIZE.unpack(buffer.take(_SIZE.size))
-        incoming = store.receive(blob, size)
-        try:
-            while not incoming.complete:
-                incoming.write(buffer.some(incoming.missing_bytes))
-        except BaseException:
-            incoming.abandon()
-            raise
-        incoming.finish()
+        pack.add(blob, size, buffer.portions(size))
+        yield blob
     buffer.end()
 
 
@@ -127,6 +152,13 @@ class _Buffer:
             self._held = memoryview(piece)
         part, self._held = self._held[:most], self._held[most:]
         return bytes(part)
+
+    def portions(self, count: int) -> Iterator[bytes]:
+        """That many bytes, in whatever portions they come."""
+        while count:
+            part = self.some(count)
+            count -= len(part)
+            yield part
 
     def take(self, count: int) -> bytes:
         parts = b""

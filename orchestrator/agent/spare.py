@@ -18,7 +18,7 @@ from typing import Iterator, Tuple
 
 from orchestrator.agent import checkout
 from orchestrator.agent.blobs import BlobStore
-from orchestrator.agent.checkout import Entry, write_entry
+from orchestrator.agent.checkout import Entry
 
 MIN_FILES = 200
 MAX_FILES = 50_000
@@ -29,29 +29,29 @@ _MIN_SHARED = 0.5
 Stamp = Tuple[int, ...]
 
 
-def take(folder: str, store: BlobStore, wanted: list[Entry], target: str) -> int:
-    """Make `target` the wanted tree from the best spare; returns how many files were reused.
+def claim(folder: str, wanted: list[Entry], target: str) -> set[bytes]:
+    """Make `target` from the best spare: its untouched wanted files, and nothing else.
 
-    0 means that no spare fits and nothing was made.
+    Returns the paths that are there; none, and no target, when no spare fits.
     """
     if len(wanted) < MIN_FILES:
-        return 0
+        return set()
     best, stamps = _best(folder, wanted)
     if not best:
-        return 0
+        return set()
     claimed = tempfile.mkdtemp(prefix=".claimed-", dir=folder)
     try:
         # Whoever renames it has it; another run that wanted the same one finds nothing.
         os.rename(os.path.join(folder, best), os.path.join(claimed, "spare"))
     except OSError:
         os.rmdir(claimed)
-        return 0
+        return set()
     top = os.path.join(claimed, "spare", "tree")
     good = _sort_out(os.fsencode(top), stamps, {e.path: e for e in wanted})
-    _complete(store, wanted, good, os.fsencode(top))
+    _remove_other_folders(os.fsencode(top), wanted)
     os.rename(top, target)
     shutil.rmtree(claimed, ignore_errors=True)
-    return len(good)
+    return good
 
 
 def make(folder: str, store: BlobStore, wanted: list[Entry]) -> bool:
@@ -63,8 +63,9 @@ def make(folder: str, store: BlobStore, wanted: list[Entry]) -> bool:
     os.makedirs(folder, exist_ok=True)
     fresh = tempfile.mkdtemp(prefix=".part-", dir=folder)
     try:
-        checkout.write(store, wanted, os.path.join(fresh, "tree"))
         top = os.fsencode(os.path.join(fresh, "tree"))
+        checkout.make_folders(wanted, top)
+        checkout.write(store, wanted, top)
         index = [
             [os.fsdecode(e.path), e.blob, e.mode, *_stamp(os.lstat(os.path.join(top, e.path)))]
             for e in wanted
@@ -119,22 +120,13 @@ def _sort_out(
     return good
 
 
-def _complete(store: BlobStore, wanted: list[Entry], good: set[bytes], top: bytes) -> None:
+def _remove_other_folders(top: bytes, wanted: list[Entry]) -> None:
     folders = {b""}
     for entry in wanted:
         folder = os.path.dirname(entry.path)
         while folder not in folders:
             folders.add(folder)
             folder = os.path.dirname(folder)
-    _remove_other_folders(top, folders)
-    for folder in sorted(folders):
-        os.makedirs(os.path.join(top, folder), exist_ok=True)
-    for entry in wanted:
-        if entry.path not in good:
-            write_entry(store, entry, top)
-
-
-def _remove_other_folders(top: bytes, folders: set[bytes]) -> None:
     for path, _, _ in os.walk(top, topdown=False):
         relative = b"" if path == top else path[len(top) + 1 :]
         if relative not in folders:

@@ -11,7 +11,7 @@ import shutil
 import time
 from typing import Any, Iterator, Mapping
 
-from orchestrator.agent import checkout
+from orchestrator.agent import blobs, checkout
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.inspect import state_of
 from orchestrator.agent.layout import Root, RunFolder
@@ -27,9 +27,9 @@ def sweep(link: Conversation, hello: Mapping[str, Any]) -> None:
         removed.append(state_of(run))
         if not dry_run:
             _remove(run)
-    blobs = _sweep_blobs(root, int(hello["keep_bytes"]), dry_run)
+    stored = _sweep_blobs(root, int(hello["keep_bytes"]), dry_run)
     agents = _sweep_agents(root, float(hello["older_than_s"]), dry_run)
-    link.tell("swept", runs=removed, agents=agents, **blobs)
+    link.tell("swept", runs=removed, agents=agents, **stored)
 
 
 def _old_runs(root: Root, older_than_s: float) -> Iterator[RunFolder]:
@@ -50,23 +50,24 @@ def _remove(run: RunFolder) -> None:
 
 
 def _sweep_blobs(root: Root, keep_bytes: int, dry_run: bool) -> dict[str, int]:
-    """Remove unreferenced blobs, those unused for longest first, until the rest fits."""
+    """Remove packs that no run refers to, those unused for longest first, until the rest fits."""
     handle = os.open(os.path.join(root.path, "blobs.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         kept = _referenced(root)
-        found = list(_blobs(root))
+        found = sorted(blobs.packs(root.blobs), key=lambda pack: pack[:3])
         total = sum(size for _, size, _, _ in found)
         removed_bytes = removed = 0
-        for _, size, blob, path in sorted(found):
+        for _, size, name, inside in found:
             if total - removed_bytes <= keep_bytes:
                 break
-            if blob in kept:
+            if inside & kept:
                 continue
             removed, removed_bytes = removed + 1, removed_bytes + size
             if not dry_run:
-                os.unlink(path)
-        return {"blobs_removed": removed, "blob_bytes_removed": removed_bytes, "blob_bytes": total}
+                os.unlink(os.path.join(root.blobs, name + blobs.INDEX))
+                os.unlink(os.path.join(root.blobs, name + blobs.PACK))
+        return {"packs_removed": removed, "blob_bytes_removed": removed_bytes, "blob_bytes": total}
     finally:
         os.close(handle)
 
@@ -80,16 +81,6 @@ def _referenced(root: Root) -> frozenset[str]:
         except FileNotFoundError:
             continue
     return frozenset(found)
-
-
-def _blobs(root: Root) -> Iterator[tuple[float, int, str, str]]:
-    """Last use, size, hash and path of every blob."""
-    for prefix in os.listdir(root.blobs):
-        folder = os.path.join(root.blobs, prefix)
-        for entry in os.scandir(folder):
-            facts = entry.stat()
-            used = max(facts.st_atime, facts.st_mtime)
-            yield used, facts.st_size, prefix + entry.name, entry.path
 
 
 def _sweep_agents(root: Root, older_than_s: float, dry_run: bool) -> int:

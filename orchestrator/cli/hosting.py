@@ -88,7 +88,7 @@ def gc(host: str | None, older_than: str, keep_bytes: str, dry_run: bool) -> Non
     for run in swept["runs"]:
         print(f"{verb} {run['run_id']} ({show_size(run['size'])})")
     print(
-        f"{verb} {swept['blobs_removed']} stored files "
+        f"{verb} {swept['packs_removed']} packs of file contents "
         f"({show_size(swept['blob_bytes_removed'])} of {show_size(swept['blob_bytes'])})"
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from orchestrator.agent.frames import PIECE_BYTES
+from orchestrator.link import outflow
 from orchestrator.link.session import Session
 from orchestrator.source import size, tree
 from orchestrator.source.snapshot import Snapshot
@@ -45,7 +45,7 @@ def push(
         Refused: the host will not run it.
     """
     session.open("run", plan=plan_json, secrets=dict(secrets))
-    _send_stream(session, "manifest", iter([snapshot.manifest]))
+    outflow.send(session, "manifest", iter([snapshot.manifest]))
     session.expect("welcome", NEED_DEADLINE_S)
     need = session.expect("need", NEED_DEADLINE_S)
     missing = _missing(tree.entries(snapshot.manifest), str(need["bitmap"]), int(need["count"]))
@@ -53,7 +53,7 @@ def push(
         sizes = tree.sizes(snapshot.repository.git, missing)
         _check_size(snapshot, sizes, max_bytes)
         total = sum(sizes.values())
-        _send_stream(session, "blobs", _blobs(snapshot, missing, lambda n: progress(n, total)))
+        outflow.send(session, "blobs", _blobs(snapshot, missing, lambda n: progress(n, total)))
     session.expect("started", START_DEADLINE_S)
 
 
@@ -86,25 +86,3 @@ def _blobs(
             yield chunk
             sent += len(chunk)
             progress(sent)
-
-
-def _send_stream(session: Session, name: str, chunks: Iterator[bytes]) -> None:
-    """Send chunks of any size as pieces of one size, then the end of the stream."""
-    held: list[bytes] = []
-    held_bytes = 0
-    offset = 0
-
-    def flush() -> int:
-        body = b"".join(held)
-        held.clear()
-        for start in range(0, len(body), PIECE_BYTES):
-            session.send(name, offset + start, body[start : start + PIECE_BYTES])
-        return offset + len(body)
-
-    for chunk in chunks:
-        held.append(chunk)
-        held_bytes += len(chunk)
-        if held_bytes >= PIECE_BYTES:
-            offset, held_bytes = flush(), 0
-    flush()
-    session.tell(f"{name}_end")

@@ -18,8 +18,11 @@ from orchestrator.spec.hosts import Host
 # The agent says something every 5 s; three missed words, and the link counts as dead.
 SILENCE_S = 20.0
 PING_S = 10.0
+# zlib's: a good start for a link of some megabytes a second; `outflow` adapts it.
+FIRST_LEVEL = 3
 _MAX_NOISE_BYTES = 1 << 20
 _QUEUED_FRAMES = 64
+_LAST_WORDS_S = 2.0
 
 
 class LinkLost(Exception):
@@ -44,7 +47,7 @@ class Session:
         self._host = host
         self._pipe: Pipe = carriers.open_pipe(name, host)
         # Deflating costs more than a local pipe or a fast bus would.
-        self._packer = Packer(compress=host.carrier != "local")
+        self.packer = Packer(level=0 if host.carrier == "local" else FIRST_LEVEL)
         self._heard: queue.Queue[Frame | BaseException] = queue.Queue(_QUEUED_FRAMES)
         self._closed = threading.Event()
         self._pinged_at = time.monotonic()
@@ -94,14 +97,30 @@ class Session:
     def tell(self, kind: str, **facts: Any) -> None:
         self._write(frames.message({"type": kind, **facts}))
 
-    def send(self, stream: str, offset: int, body: bytes) -> None:
-        self._write(self._packer.data(stream, offset, body))
+    def write(self, frame: bytes) -> None:
+        """Send a frame that is packed already."""
+        self._write(frame)
 
     def _write(self, data: bytes) -> None:
         try:
             self._pipe.write(data)
         except (OSError, EOFError) as error:
+            self._raise_what_it_said()
             raise self._explained(error) from error
+
+    def _raise_what_it_said(self) -> None:
+        """An agent that refuses, or breaks, says so before it stops reading."""
+        end = time.monotonic() + _LAST_WORDS_S
+        while time.monotonic() < end:
+            try:
+                heard = self._heard.get(timeout=0.1)
+            except queue.Empty:
+                continue
+            if isinstance(heard, BaseException):
+                self._heard.put(heard)
+                return
+            if not isinstance(heard, Data):
+                _raise_if_refused(heard)
 
     # -- hearing
 

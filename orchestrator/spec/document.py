@@ -116,7 +116,8 @@ def _plain(
     if isinstance(node, CommentedMap):
         return _plain_map(node, path, values, keys)
     if isinstance(node, CommentedSeq):
-        for index in range(len(node)):
+        # A tagged list has no places of its own; what is in it is then placed at its key.
+        for index in range(len(node) if node.lc.data else 0):
             place = node.lc.item(index)
             values[(*path, index)] = (place[0] + 1, place[1] + 1)
         return [_plain(item, (*path, index), values, keys) for index, item in enumerate(node)]
@@ -132,7 +133,7 @@ def _plain_map(
         if key.startswith("x-"):
             continue
         here = (*path, key)
-        if raw_key in node.lc.data:
+        if raw_key in (node.lc.data or {}):
             key_line, key_column, line, column = node.lc.data[raw_key]
             keys[here] = (key_line + 1, key_column + 1)
             values[here] = (line + 1, column + 1)

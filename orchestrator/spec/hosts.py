@@ -118,7 +118,7 @@ def find_host(name: str, files: Sequence[Path], *, asked_at: Problem | None = No
     known = load_hosts(files)
     if name in known:
         return known[name]
-    listed = ", ".join(str(path) for path in files) or f"no hosts.yaml (nor {user_hosts_file()})"
+    listed = ", ".join(str(path) for path in files) or f"hosts.yaml, nor in {user_hosts_file()}"
     expected = "one of " + ", ".join(f"`{host}`" for host in sorted(known))
     fix = did_you_mean(name, known) or "add it to hosts.yaml, or run `orch init`"
     what = f"no host is named `{name}` in {listed}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
 from orchestrator.errors import SpecError
 from orchestrator.spec import formula
@@ -22,9 +23,18 @@ from orchestrator.spec.words import (
     StepId,
 )
 
+_SOURCE = r"^(closed_form|datasheet|paper|guess|prior_run:[A-Za-z0-9._-]+)$"
+
+
+def _source(value: Any) -> Any:
+    if not isinstance(value, str) or not re.match(_SOURCE, value):
+        expected = "closed_form, datasheet, paper, guess, or prior_run:<run-id>"
+        raise wrong(f"`{value}` is not a source", expected)
+    return value
+
+
 Source = Annotated[
-    str,
-    StringConstraints(pattern=r"^(closed_form|datasheet|paper|guess|prior_run:[A-Za-z0-9._-]+)$"),
+    str, BeforeValidator(_source), WithJsonSchema({"type": "string", "pattern": _SOURCE})
 ]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
 Bound = float | None

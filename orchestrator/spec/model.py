@@ -109,7 +109,10 @@ def _problem(model: type[Model], document: Document, detail: ErrorDetails) -> Pr
         return document.problem(
             path, f"{name} is `{value}`", f"one of {listed}", did_you_mean(value, words)
         )
-    if kind in ("too_short", "string_too_short"):
+    if kind == "string_too_short":
+        expected = f"at least {context['min_length']} characters"
+        return document.problem(path, f"{name} is too short", expected)
+    if kind == "too_short":
         return document.problem(path, f"{name} is empty or too short", _bounds(context))
     expected = _EXPECTED.get(kind) or _bounds(context) or detail["msg"].lower()
     return document.problem(path, f"{name} is `{_short(detail['input'])}`", expected)

@@ -60,6 +60,9 @@ class SlowLink:
         self._writers |= {writer, far_writer}
         try:
             await asyncio.gather(self._carry(reader, far_writer), self._carry(far_reader, writer))
+        except asyncio.CancelledError:
+            # The proxy stops; a callback of asyncio's would print this as an error.
+            return
         finally:
             self._writers -= {writer, far_writer}
 

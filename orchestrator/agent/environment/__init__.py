@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from orchestrator.agent.environment.drift import drift
 from orchestrator.agent.environment.gpu_state import gpu_state_text, visible_gpus
-from orchestrator.agent.environment.probe import ProbeError
 from orchestrator.agent.environment.snapshot import snapshot
+from orchestrator.agent.environment.together import ProbeError
 
 __all__ = ["ProbeError", "drift", "gpu_state_text", "snapshot", "visible_gpus"]

@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Tuple
 
 from orchestrator.agent.environment import amd_smi, rocm_smi
-from orchestrator.agent.environment.field import Reading, Readings, error, first_known, unknown
+from orchestrator.agent.environment.field import (
+    Reading,
+    Readings,
+    error,
+    first_known,
+    merged,
+    unknown,
+)
 from orchestrator.agent.environment.findings import Findings, completed
-from orchestrator.agent.environment.probe import Answer, Command, Deadline, ask_all
+from orchestrator.agent.environment.host import file_reading
+from orchestrator.agent.environment.probe import Answer, Command, Deadline
 from orchestrator.agent.environment.raw import output_of
 from orchestrator.agent.environment.surroundings import AMD_TOOL_PLACES, Surroundings
+from orchestrator.agent.environment.together import ask_all
 from orchestrator.agent.environment.tool_json import Block, parse_json
 from orchestrator.agent.environment.topology import KEYS as TOPOLOGY_KEYS
 from orchestrator.agent.environment.topology import Links, Matrix, matrix_readings
@@ -17,8 +26,8 @@ from orchestrator.agent.environment.topology import Links, Matrix, matrix_readin
 _LIMIT_S = 20.0
 # The tool is a Python program behind a lock of its library: more at once wait for each other.
 _ROCM_SMI_AT_ONCE = 4
-_AMD_SMI_COMMANDS = ("static", "metric", "list", "process", "topology", "version")
 _GLANCE_COMMANDS = ("static", "metric", "list", "process")
+_AMD_SMI_COMMANDS = (*_GLANCE_COMMANDS, "topology", "version")
 
 
 def look(host: Surroundings, deadline: Deadline, *, glance: bool = False) -> Findings:
@@ -39,6 +48,7 @@ def look(host: Surroundings, deadline: Deadline, *, glance: bool = False) -> Fin
     findings.gpus = [completed(gpu, "amd", gap) for gpu in findings.gpus]
     findings.topology = {key: findings.topology.get(key, gap) for key in TOPOLOGY_KEYS}
     findings.driver.setdefault("driver.version", gap)
+    findings.driver["driver.kernel_module"] = file_reading(host, "/sys/module/amdgpu/version")
     return findings
 
 
@@ -48,7 +58,7 @@ def _look_with_amd_smi(
     asked = {name: Command((tool, name, "--json")) for name in commands}
     documents, problems = _documents(findings, ask_all(asked, _LIMIT_S, deadline), "amd-smi")
     entries: Dict[str, Dict[int, Mapping[str, Any]]] = {}
-    for name in set(documents) - {"version", "topology"}:
+    for name in (name for name in _GLANCE_COMMANDS if name in documents):
         try:
             entries[name] = amd_smi.gpu_entries(documents[name])
         except ValueError as failure:
@@ -78,18 +88,22 @@ def _topology(document: Any) -> Readings:
 
 
 def _look_with_rocm_smi(findings: Findings, tool: str, deadline: Deadline) -> None:
-    documents: List[Any] = []
-    problems: List[str] = []
+    answers: Dict[str, Answer] = {}
     flags = list(rocm_smi.FLAGS)
     for start in range(0, len(flags), _ROCM_SMI_AT_ONCE):
         group = flags[start : start + _ROCM_SMI_AT_ONCE]
         asked = {" ".join(flag): Command((tool, *flag, "--json")) for flag in group}
-        found, failed = _documents(findings, ask_all(asked, _LIMIT_S, deadline), "rocm-smi")
-        documents += [document for document in found.values() if isinstance(document, Mapping)]
-        problems += failed
+        answers.update(ask_all(asked, _LIMIT_S, deadline))
+    found, problems = _documents(findings, answers, "rocm-smi")
+    documents = [document for document in found.values() if isinstance(document, Mapping)]
     cards = rocm_smi.cards(documents)
     values = rocm_smi.system(documents)
-    findings.gpus = [rocm_smi.gpu_readings(index, cards[index]) for index in sorted(cards)]
+    # This flag answers in text on some releases, whatever form was asked for.
+    nodes = rocm_smi.parse_numa_text(answers["--showtoponuma"].text)
+    findings.gpus = [
+        merged(rocm_smi.gpu_readings(i, cards[i]), {"numa_node": nodes[i]} if i in nodes else {})
+        for i in sorted(cards)
+    ]
     findings.driver["driver.version"] = rocm_smi.driver_version(values)
     found_links = rocm_smi.links(values)
     if found_links or len(cards) == 1:

@@ -7,7 +7,7 @@ same tables, and a test keeps the two alike.
 from __future__ import annotations
 
 import re
-from typing import Mapping, Optional, Tuple
+from typing import Mapping
 
 from orchestrator.agent.environment.field import CONDITION, IDENTITY, INFO, Spec
 
@@ -145,7 +145,7 @@ GPU_KEYS: Mapping[str, Spec] = {
     "pci_bus_id": Spec(NONE, INFO, "where it is plugged in"),
     "architecture": Spec(NONE, IDENTITY, "Hopper, gfx942 ..."),
     "compute_capability": Spec(NONE, IDENTITY, "CUDA compute capability"),
-    "compute_units": Spec(NONE, IDENTITY, "SMs or CUs"),
+    "compute_units": Spec(NONE, IDENTITY, "CUs (AMD)"),
     "cores": Spec(NONE, IDENTITY, "CUDA cores"),
     "vbios": Spec(NONE, IDENTITY, "video BIOS"),
     "gsp_firmware": Spec(NONE, IDENTITY, "GSP firmware (NVIDIA)"),
@@ -244,9 +244,3 @@ def _variable_spec(name: str) -> Spec:
 
 def gpu_key(index: int, name: str) -> str:
     return f"gpu.{index}.{name}"
-
-
-def gpu_index(key: str) -> Optional[Tuple[int, str]]:
-    """(index, name) of a `gpu.<i>.<name>` key, None for any other."""
-    match = _GPU_KEY.fullmatch(key)
-    return (int(key.split(".")[1]), match.group(1)) if match else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
@@ -10,7 +9,6 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 from orchestrator.agent.environment.field import (
     Reading,
     Readings,
-    first_known,
     known,
     unknown,
     whole,
@@ -18,6 +16,7 @@ from orchestrator.agent.environment.field import (
 from orchestrator.agent.environment.host import file_reading
 from orchestrator.agent.environment.probe import Answer
 from orchestrator.agent.environment.surroundings import Surroundings
+from orchestrator.agent.environment.tool_json import parse_json
 
 LSCPU = "lscpu -J"
 _CPUINFO = "/proc/cpuinfo"
@@ -80,7 +79,7 @@ def parse_lscpu(text: str) -> Dict[str, str]:
 
     Raises ValueError when it is not the JSON of lscpu.
     """
-    document = json.loads(text)
+    document = parse_json(text)
     if not isinstance(document, dict) or not isinstance(document.get("lscpu"), list):
         raise ValueError("not the JSON of lscpu: no list `lscpu` in it")
     return dict(_lscpu_fields(document["lscpu"]))
@@ -129,7 +128,7 @@ def _cores(said: Mapping[str, str], reason: str) -> Reading:
     per_socket = _integer(said.get("Core(s) per socket"), reason)
     if sockets.known and per_socket.known:
         return known(sockets.value * per_socket.value, LSCPU)
-    return first_known(sockets, per_socket) if not sockets.known else per_socket
+    return per_socket if sockets.known else sockets
 
 
 def _threads(host: Surroundings) -> Reading:

@@ -97,10 +97,13 @@ def missing(text: str, source: str) -> Optional[Reading]:
     return None
 
 
+NOT_MENTIONED = "the tool does not mention it"
+
+
 def words(text: Optional[str], source: str) -> Reading:
     """Read a piece of text; None means the tool did not mention it."""
     if text is None:
-        return unknown(source, "the tool does not mention it")
+        return unknown(source, NOT_MENTIONED)
     return missing(text, source) or known(" ".join(text.split()), source)
 
 
@@ -119,7 +122,7 @@ def number(text: Optional[str], source: str, scales: Mapping[str, float]) -> Rea
     guessed is worse than none.
     """
     if text is None:
-        return unknown(source, "the tool does not mention it")
+        return unknown(source, NOT_MENTIONED)
     gone = missing(text, source)
     if gone is not None:
         return gone
@@ -150,7 +153,7 @@ def first_known(*readings: Reading) -> Reading:
     if not readings:
         raise ValueError("no reading to choose from")
     best = min(readings, key=lambda reading: _PREFERENCE.index(reading.state))
-    if best.known:
+    if best.known or len(set(readings)) == 1:
         return best
     reasons = dict.fromkeys(_reason(reading) for reading in readings if reading.detail)
     return Reading(best.state, None, best.source, "; ".join(reasons))

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 from typing import List, Mapping, Optional, Sequence
 
 from orchestrator.agent.environment.catalogue import GPU_KEYS
-from orchestrator.agent.environment.field import Reading, Readings, known, merged
+from orchestrator.agent.environment.field import (
+    ERROR,
+    NOT_MENTIONED,
+    UNKNOWN,
+    Reading,
+    Readings,
+    known,
+    merged,
+    not_applicable,
+)
 from orchestrator.agent.environment.raw import Output
 
 
@@ -24,10 +33,52 @@ class Findings:
     hung: bool = False
 
 
+# Keys that mean something for one vendor's devices only.
+_NVIDIA_ONLY = frozenset(
+    [
+        "application_clock_mem",
+        "application_clock_sm",
+        "compute_capability",
+        "compute_mode",
+        "cores",
+        "gsp_firmware",
+        "mig_devices",
+        "mig_mode",
+        "nvlinks_active",
+        "persistence_mode",
+        "remapped_rows_corrected",
+        "remapped_rows_failure",
+        "remapped_rows_pending",
+        "remapped_rows_uncorrected",
+        "throttle_hw_power_brake",
+        "throttle_hw_thermal",
+        "throttle_sw_power_cap",
+        "throttle_sw_thermal",
+        "throttle_sync_boost",
+    ]
+)
+_AMD_ONLY = frozenset(["compute_units", "partition"])
+_MEANINGLESS = {
+    "nvidia": _AMD_ONLY,
+    "amd": _NVIDIA_ONLY,
+    "hygon": _NVIDIA_ONLY,
+    "jetson": _AMD_ONLY | _NVIDIA_ONLY - {"compute_capability", "cores"},
+}
+
+
 def completed(gpu: Readings, vendor: str, gap: Reading) -> Readings:
     """The same GPU with every key of the catalogue; a key that nobody told gets `gap`."""
-    told = {**gpu, "vendor": known(vendor, "driver, device nodes and tools")}
-    return {key: told.get(key, gap) for key in GPU_KEYS}
+    told = {key: _explained(reading, gap) for key, reading in gpu.items()}
+    told["vendor"] = known(vendor, "driver, device nodes and tools")
+    absent = not_applicable(vendor, f"means nothing for a device of {vendor}")
+    meaningless = _MEANINGLESS[vendor]
+    return {key: told.get(key, absent if key in meaningless else gap) for key in GPU_KEYS}
+
+
+def _explained(reading: Reading, gap: Reading) -> Reading:
+    """Where one source is silent and another failed, the failure is why there is no value."""
+    silent = reading.state == UNKNOWN and NOT_MENTIONED in reading.detail
+    return gap if silent and gap.state == ERROR else reading
 
 
 def matched(first: Sequence[Readings], others: Sequence[Readings]) -> List[Readings]:

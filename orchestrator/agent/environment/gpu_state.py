@@ -6,9 +6,10 @@ from typing import Any, Dict, List
 
 from orchestrator.agent.environment import gpus
 from orchestrator.agent.environment.field import Reading, Readings
-from orchestrator.agent.environment.probe import Deadline, ProbeError
+from orchestrator.agent.environment.probe import Deadline
 from orchestrator.agent.environment.processes import foreign
 from orchestrator.agent.environment.surroundings import Surroundings
+from orchestrator.agent.environment.together import ProbeError
 
 _GIB = 1 << 30
 

@@ -17,7 +17,7 @@ from orchestrator.agent.environment.field import (
     unknown,
 )
 from orchestrator.agent.environment.findings import Findings
-from orchestrator.agent.environment.probe import Deadline, Job, ProbeError, together
+from orchestrator.agent.environment.probe import Deadline
 from orchestrator.agent.environment.processes import foreign
 from orchestrator.agent.environment.raw import Output
 from orchestrator.agent.environment.surroundings import (
@@ -28,6 +28,7 @@ from orchestrator.agent.environment.surroundings import (
     jetson_traces,
     nvidia_traces,
 )
+from orchestrator.agent.environment.together import Job, ProbeError, together
 
 SOURCE = "driver, device nodes and tools"
 KEYS = tuple(key for key in DRIVER_KEYS if not key.startswith("kernel_log."))
@@ -58,8 +59,9 @@ def traces_of(host: Surroundings) -> Dict[str, Traces]:
     # Hygon's devices appear under AMD's device nodes, Jetson's GPU under NVIDIA's tool.
     if "hygon" in traces:
         traces.pop("amd", None)
-    if "jetson" in traces and not traces.get("nvidia", traces["jetson"]).driver.startswith("/proc"):
-        traces.pop("nvidia", None)
+    nvidia = traces.get("nvidia")
+    if "jetson" in traces and nvidia is not None and not nvidia.driver.startswith("/proc"):
+        del traces["nvidia"]
     return traces
 
 
@@ -152,9 +154,10 @@ def _host_wide(gathered: Gathered, number: Reading) -> Readings:
         return dict.fromkeys(KEYS, not_applicable(SOURCE, "no GPU here"))
     with_gpus = [found for found in gathered.findings.values() if found.gpus]
     first = (with_gpus or list(gathered.findings.values()) or [Findings("")])[0]
-    gap = first.failure or Reading(number.state, None, SOURCE, number.detail)
     if first.gpus:
         gap = not_applicable(first.vendor, f"{first.vendor} has no such thing")
+    else:
+        gap = first.failure or number
     warnings = [line for found in gathered.findings.values() for line in found.warnings]
     told = {**first.driver, **first.topology}
     if with_gpus or warnings:

@@ -90,7 +90,7 @@ def parse_all(text: str) -> Dict[int, Dict[str, str]]:
         raise ValueError(f"no JSON in what it printed: {text.strip()[:200] or 'nothing'}")
     try:
         document = json.loads(_with_commas(text[start:]))
-    except ValueError as failure:
+    except (ValueError, RecursionError) as failure:
         raise ValueError(f"damaged JSON: {failure}") from failure
     cards = {
         int(match.group(1)): {str(key): str(value) for key, value in values.items() if key}
@@ -130,7 +130,9 @@ def card_readings(index: int, card: Mapping[str, str]) -> Readings:
         "clock_mem": _clock(card, "mclk"),
         "power_draw": _plausible(power, use, limit),
         "power_limit": limit,
-        "temperature": _plain(card, r"Temperature \(Sensor (junction|edge)\) \(C\)"),
+        "temperature": _plain(
+            card, r"Temperature \(Sensor junction\) \(C\)", r"Temperature \(Sensor edge\) \(C\)"
+        ),
         "temperature_memory": _plain(card, r"Temperature \(Sensor mem(ory)?\) \(C\)"),
         "utilization": use,
     }

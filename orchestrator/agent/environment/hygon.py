@@ -11,8 +11,9 @@ from typing import Callable, Dict, List, Mapping, Optional, TypeVar
 from orchestrator.agent.environment import hy_smi
 from orchestrator.agent.environment.field import Reading, error, unknown
 from orchestrator.agent.environment.findings import Findings, completed, matched
-from orchestrator.agent.environment.probe import Answer, Command, Deadline, ask_all
+from orchestrator.agent.environment.probe import Answer, Command, Deadline
 from orchestrator.agent.environment.raw import output_of
+from orchestrator.agent.environment.together import ask_all
 from orchestrator.agent.environment.topology import KEYS as TOPOLOGY_KEYS
 
 T = TypeVar("T")

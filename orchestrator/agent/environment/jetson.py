@@ -18,9 +18,10 @@ from orchestrator.agent.environment.field import (
     unknown,
 )
 from orchestrator.agent.environment.findings import Findings, completed
-from orchestrator.agent.environment.probe import Command, Deadline, ask_all
+from orchestrator.agent.environment.probe import Command, Deadline
 from orchestrator.agent.environment.raw import output_of
 from orchestrator.agent.environment.surroundings import JETSON_TOOL_PLACES, Surroundings
+from orchestrator.agent.environment.together import ask_all
 from orchestrator.agent.environment.topology import KEYS as TOPOLOGY_KEYS
 
 SOURCE = "tegrastats"

@@ -128,9 +128,10 @@ def read_log(host: Surroundings, deadline: Deadline) -> Log:
     except OSError as failure:
         reasons = [f"{KMSG}: {failure.strerror}"]
     for command in (("dmesg",), ("journalctl", "-k", "-b", "--no-pager", "-o", "short-iso")):
-        if host.tool(command[0]) is None:
+        tool = host.tool(command[0])
+        if tool is None:
             continue
-        answer = ask(Command(command), deadline)
+        answer = ask(Command((tool, *command[1:])), deadline)
         if not answer.problem and not _is_hidden(answer):
             return Log(" ".join(command), answer.text.splitlines())
         reasons.append(f"{command[0]} {answer.problem or 'shows no kernel messages to this user'}")

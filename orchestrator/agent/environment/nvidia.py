@@ -15,9 +15,10 @@ from orchestrator.agent.environment.field import (
     unknown,
 )
 from orchestrator.agent.environment.findings import Findings, completed, matched
-from orchestrator.agent.environment.probe import Answer, Command, Deadline, ask_all
+from orchestrator.agent.environment.probe import Answer, Command, Deadline
 from orchestrator.agent.environment.raw import output_of
 from orchestrator.agent.environment.surroundings import Surroundings, Traces
+from orchestrator.agent.environment.together import ask_all
 
 # Without persistence mode the first question wakes every GPU: seconds each on a large host.
 _LIMIT_S = 25.0
@@ -83,7 +84,8 @@ def combine(
     """Join the three sources, key by key; where none has a value, the reasons are kept."""
     findings = Findings("nvidia", warnings=list(dict.fromkeys(query.warnings + listing.warnings)))
     failures = [r.failure for r in (nvml, query, listing) if r.failure is not None]
-    gap = first_known(*failures, unknown("nvidia-smi", "neither NVML nor nvidia-smi tells it"))
+    silent = unknown("nvidia-smi", "neither NVML nor nvidia-smi tells it")
+    gap = first_known(*failures) if failures else silent
     driver = merged(nvml.driver, query.driver)
     findings.driver = {key: driver.get(key, gap) for key in _DRIVER_KEYS}
     for gpu in matched(matched(_nvml_gpus(nvml), query.gpus), listing.gpus):
@@ -91,8 +93,8 @@ def combine(
         gpu["mig_devices"] = _mig_devices(gpu, listing.gpus, gap)
         findings.gpus.append(completed(gpu, "nvidia", lost if lost is not None else gap))
     if not findings.gpus:
-        silent = unknown("NVML", "the driver answers and lists no GPU")
-        findings.failure = first_known(*failures) if failures else silent
+        none = unknown("NVML", "the driver answers and lists no GPU")
+        findings.failure = first_known(*failures) if failures else none
     return findings
 
 

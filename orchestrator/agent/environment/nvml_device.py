@@ -95,7 +95,6 @@ _CALLS: Tuple[Tuple[str, str, Tuple[Any, ...], Callable[[Any], Any]], ...] = (
     ("pci_bus_id", "nvmlDeviceGetPciInfo", (), lambda pci: _text(pci.busId)),
     ("compute_capability", "nvmlDeviceGetCudaComputeCapability", (), lambda v: f"{v[0]}.{v[1]}"),
     ("cores", "nvmlDeviceGetNumGpuCores", (), _same),
-    ("compute_units", "nvmlDeviceGetAttributes", (), lambda a: a.multiprocessorCount),
     ("vbios", "nvmlDeviceGetVbiosVersion", (), _text),
     ("gsp_firmware", "nvmlDeviceGetGspFirmwareVersion", (), _text),
     ("memory_bus_width", "nvmlDeviceGetMemoryBusWidth", (), _same),
@@ -195,7 +194,8 @@ def _fields(library: Library, device: Any) -> Readings:
     found = {key: library.field(device, number, change) for key, (number, change) in wanted.items()}
     if not found["power_draw"].known:
         average = library.get("nvmlDeviceGetPowerUsage", device, change=_milliwatts)
-        found["power_draw"] = average if average.known else found["power_draw"]
+        if average.known:
+            found["power_draw"] = known(average.value, average.source, "averaged by the driver")
     return found
 
 

@@ -18,13 +18,8 @@ import signal
 import subprocess
 import threading
 import time
-import traceback
 from dataclasses import dataclass
-from functools import partial
-from queue import Empty, SimpleQueue
-from typing import Callable, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
-
-T = TypeVar("T")
+from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
 OUTPUT_LIMIT_BYTES = 32 << 20
 _TERM_GRACE_S = 0.1
@@ -32,10 +27,6 @@ _KILL_GRACE_S = 0.3
 
 # `cd` happens in the shell for the same reason as `exec`: the directory may not answer.
 _LAUNCH = 'cd -- "$1" && shift && exec "$@"'
-
-
-class ProbeError(RuntimeError):
-    """A question about this host got no answer; the text says which, and why."""
 
 
 class Deadline:
@@ -106,7 +97,7 @@ def ask(command: Command, deadline: Deadline) -> Answer:
     collect_abandoned()
     limit_s = deadline.remaining()
     if limit_s <= 0:
-        return _no_answer(command, "was not asked: no time was left")
+        return no_answer(command, "was not asked: no time was left")
     try:
         child = subprocess.Popen(
             ["/bin/sh", "-c", _LAUNCH, "sh", command.cwd, *command.argv],
@@ -117,11 +108,12 @@ def ask(command: Command, deadline: Deadline) -> Answer:
             start_new_session=True,
         )
     except OSError as failure:
-        return _no_answer(command, f"could not be started: {failure}")
+        return no_answer(command, f"could not be started: {failure}")
     return _Conversation(child, command).until(deadline, limit_s)
 
 
-def _no_answer(command: Command, problem: str) -> Answer:
+def no_answer(command: Command, problem: str) -> Answer:
+    """The answer of a command that never came to say anything."""
     return Answer(command.shown or command.argv, None, b"", b"", problem)
 
 
@@ -257,59 +249,3 @@ def collect_abandoned() -> int:
                 child.returncode = -signal.SIGKILL
                 _abandoned.remove(child)
         return len(_abandoned)
-
-
-@dataclass(frozen=True)
-class Job(Generic[T]):
-    """A question to ask beside others: its name, the time it may take, and how to ask."""
-
-    name: str
-    limit_s: float
-    run: Callable[[Deadline], T]
-
-
-def together(jobs: Sequence[Job[T]], deadline: Deadline) -> Dict[str, Union[T, ProbeError]]:
-    """Ask every question at once, each under its own limit inside the deadline.
-
-    A job that breaks or is late is a `ProbeError` in the result; its thread is left behind.
-    """
-    answers: SimpleQueue[Tuple[str, Union[T, ProbeError]]] = SimpleQueue()
-    budget_s = deadline.less_closing()
-    limits = {job.name: min(job.limit_s, budget_s) for job in jobs}
-    for job in jobs:
-        arguments = (job, limits[job.name], answers)
-        threading.Thread(target=_run, args=arguments, daemon=True).start()
-    result: Dict[str, Union[T, ProbeError]] = {}
-    while len(result) < len(jobs):
-        try:
-            name, outcome = answers.get(timeout=deadline.remaining())
-        except Empty:
-            break
-        result[name] = outcome
-    for name, limit_s in limits.items():
-        result.setdefault(name, ProbeError(f"did not answer within {limit_s:.3g} s"))
-    return result
-
-
-def _run(
-    job: Job[T], limit_s: float, answers: SimpleQueue[Tuple[str, Union[T, ProbeError]]]
-) -> None:
-    try:
-        answers.put((job.name, job.run(Deadline(limit_s))))
-    except Exception as bug:  # noqa: BLE001  it becomes the answer, with its place
-        place = traceback.extract_tb(bug.__traceback__)[-1]
-        where = f"{os.path.basename(place.filename)}:{place.lineno}"
-        answers.put((job.name, ProbeError(f"the probe broke at {where}: {bug!r}")))
-
-
-def ask_all(
-    commands: Mapping[str, Command], limit_s: float, deadline: Deadline
-) -> Dict[str, Answer]:
-    """Ask several commands at once, each for `limit_s` at most; every one has an answer."""
-    jobs = [Job(name, limit_s, partial(ask, command)) for name, command in commands.items()]
-    return {
-        name: _no_answer(commands[name], str(outcome))
-        if isinstance(outcome, ProbeError)
-        else outcome
-        for name, outcome in together(jobs, deadline).items()
-    }

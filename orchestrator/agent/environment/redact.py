@@ -16,12 +16,16 @@ _SECRET_WORD = re.compile(
     re.IGNORECASE,
 )
 _WORD_BREAK = re.compile(r"[-_.\s]+")
+# Every repetition below is bounded: these run over whatever a tool of a sick host prints.
 _TOKEN_SHAPE = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}"
-    r"|sk-[\w-]{16,}|xox[abprs]-[\w-]{10,}|AKIA[A-Z0-9]{12,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
+    r"|sk-[\w-]{16,}|xox[abprs]-[\w-]{10,}|AKIA[A-Z0-9]{12,}|eyJ[\w-]{10,400}\.[\w.-]{10,})"
 )
-_URL_USER = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
-_ASSIGNMENT = re.compile(r"(?<![\w-])((?:--?)?[A-Za-z][\w.-]*)(\s*[=:]\s*|\s+)([^\s<>\"',;]+)")
+_URL_USER = re.compile(r"(?<=://)[^/\s:@]{1,100}:[^/\s@]{1,200}(?=@)")
+_NAME = r"(?<![\w.-])({dashes}[A-Za-z][\w.-]{{0,80}})"
+_VALUE = r"([^\s<>\"',;]+)"
+_ASSIGNMENT = re.compile(_NAME.format(dashes="-{0,2}") + r"([ \t]{0,4}[=:][ \t]{0,4})" + _VALUE)
+_OPTION = re.compile(_NAME.format(dashes="--?") + r"([ \t]{1,4})(?!-)" + _VALUE)
 
 
 def looks_secret(name: str) -> bool:
@@ -31,14 +35,12 @@ def looks_secret(name: str) -> bool:
 
 def redacted(text: str) -> str:
     """The text with the values of secret-looking names, tokens and passwords in URLs taken out."""
-    text = _ASSIGNMENT.sub(_withhold, text)
+    for pattern in (_ASSIGNMENT, _OPTION):
+        text = pattern.sub(_withhold, text)
     text = _URL_USER.sub(MARK, text)
     return _TOKEN_SHAPE.sub(MARK, text)
 
 
 def _withhold(match: re.Match[str]) -> str:
     name, between, _ = match.groups()
-    option_with_value = name.startswith("-") or "=" in between
-    if option_with_value and looks_secret(name):
-        return f"{name}{between}{MARK}"
-    return match.group(0)
+    return f"{name}{between}{MARK}" if looks_secret(name) else match.group(0)

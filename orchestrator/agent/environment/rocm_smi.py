@@ -182,6 +182,6 @@ def links(values: Mapping[str, str]) -> Links:
 
 
 def parse_numa_text(text: str) -> Dict[int, Reading]:
-    """`{card: NUMA node}` of `rocm-smi --showtoponuma` as text; the tool has no JSON of it."""
+    """`{card: NUMA node}` of what `rocm-smi --showtoponuma` prints as text."""
     lines = re.findall(r"^GPU\[(\d+)\]\s*: \(Topology\) Numa Node: (\S+)", text, re.MULTILINE)
     return {int(card): number(node, "rocm-smi --showtoponuma", _PLAIN) for card, node in lines}

@@ -8,10 +8,11 @@ not decide which ones stand there, so every name is looked for: throttle and eve
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional
 from xml.etree import ElementTree as ET
 
 from orchestrator.agent.environment.field import (
+    NOT_MENTIONED,
     Reading,
     Readings,
     converted,
@@ -28,7 +29,6 @@ from orchestrator.agent.environment.field import (
 from orchestrator.agent.environment.nvidia_names import (
     THROTTLE_COUNTERS,
     THROTTLE_REASONS,
-    reason_names,
 )
 from orchestrator.agent.environment.processes import Process, joined
 
@@ -180,36 +180,39 @@ def _power(block: Optional[ET.Element]) -> Readings:
 
 
 def _throttling(gpu: ET.Element) -> Readings:
-    block, stem = _reasons_block(gpu)
-    states = {
-        bit: lowered(_text(block, f"{stem}_{name}"), SOURCE)
-        for bit, name in THROTTLE_REASONS.items()
-    }
-    told = {bit: state.value for bit, state in states.items() if state.known}
-    counters = {f"throttle_{name}": _counter(gpu, name) for name in THROTTLE_COUNTERS}
-    strange = sorted(set(told.values()) - {"active", "not_active"})
-    if strange:
-        gone = error(SOURCE, f"a throttle reason is `{strange[0]}`; expected Active or Not Active")
-        return {"throttle_reasons": gone, "throttle_reason_names": gone, **counters}
-    if not told:
-        gone = first_known(*states.values())
-        return {"throttle_reasons": gone, "throttle_reason_names": gone, **counters}
-    mask = sum(bit for bit, state in told.items() if state == "active")
-    untold = [name for bit, name in THROTTLE_REASONS.items() if bit not in told]
-    detail = f"not told: {', '.join(untold)}" if untold else ""
+    names = _active_reasons(gpu)
     return {
-        "throttle_reasons": known(mask, SOURCE, detail),
-        "throttle_reason_names": known(reason_names(mask), SOURCE, detail),
-        **counters,
+        "throttle_reasons": converted(names, _mask),
+        "throttle_reason_names": names,
+        **{f"throttle_{name}": _counter(gpu, name) for name in THROTTLE_COUNTERS},
     }
 
 
-def _reasons_block(gpu: ET.Element) -> Tuple[Optional[ET.Element], str]:
-    for era in ("event", "throttle"):
-        block = gpu.find(f"clocks_{era}_reasons")
-        if block is not None:
-            return block, f"clocks_{era}_reason"
-    return None, "clocks_event_reason"
+def _active_reasons(gpu: ET.Element) -> Reading:
+    """The names of the active reasons. One that stands there without a value makes all unknown."""
+    block = _first_of(gpu, "clocks_event_reasons", "clocks_throttle_reasons")
+    if block is None:
+        return unknown(SOURCE, NOT_MENTIONED)
+    if len(block) == 0:
+        return missing(block.text or "", SOURCE) or unknown(SOURCE, "the tool leaves it empty")
+    active: List[str] = []
+    for leaf in block:
+        name = _REASON.sub("", leaf.tag)
+        state = lowered(leaf.text or "", SOURCE)
+        if not state.known:
+            return state
+        if state.value not in ("active", "not_active"):
+            return error(SOURCE, f"{name} is `{state.value}`; expected Active or Not Active")
+        if state.value == "active":
+            active.append(name)
+    return known(active, SOURCE)
+
+
+_REASON = re.compile(r"clocks_(event|throttle)_reason_")
+
+
+def _mask(names: List[str]) -> int:
+    return sum(bit for bit, name in THROTTLE_REASONS.items() if name in names)
 
 
 _COUNTER_TAGS: Mapping[str, str] = {
@@ -235,19 +238,22 @@ def _ecc_errors(gpu: ET.Element) -> Readings:
 
 
 def _ecc_sum(gpu: ET.Element, block: str, kind: str, old: str) -> Reading:
-    """The total where the tool gives one (before Ampere), else SRAM and DRAM errors added up."""
+    """The total where the tool gives one (before Ampere), else SRAM and DRAM errors added up.
+
+    A part that stands there without a value makes the sum unknown: it may be the one that counts.
+    """
     total = _number(gpu, f"{block}/{old}/total", _COUNT)
-    if total.known:
-        return total
     word = "correctable" if kind == "corrected" else "uncorrectable"
-    sram = [
-        _number(gpu, f"{block}/sram_{word}{part}", _COUNT) for part in ("", "_parity", "_secded")
+    names = (f"sram_{word}", f"sram_{word}_parity", f"sram_{word}_secded", f"dram_{word}")
+    parts = [
+        _number(gpu, f"{block}/{name}", _COUNT)
+        for name in names
+        if gpu.find(f"{block}/{name}") is not None
     ]
-    parts = [reading for reading in sram if reading.known]
-    dram = _number(gpu, f"{block}/dram_{word}", _COUNT)
-    if parts and dram.known:
-        return known(dram.value + sum(part.value for part in parts), SOURCE)
-    return first_known(*(r for r in (dram, *sram, total) if not r.known))
+    if total.known or not parts:
+        return total
+    untold = [part for part in parts if not part.known]
+    return first_known(*untold) if untold else known(sum(p.value for p in parts), SOURCE)
 
 
 def _remapped_rows(gpu: ET.Element) -> Readings:
@@ -281,7 +287,7 @@ def _mig_devices(gpu: ET.Element, mode: Reading) -> Reading:
 def _processes(gpu: ET.Element) -> Reading:
     block = gpu.find("processes")
     if block is None:
-        return unknown(SOURCE, "the tool does not mention it")
+        return unknown(SOURCE, NOT_MENTIONED)
     marker = None if len(block) else missing(block.text or "", SOURCE)
     if marker is not None and (block.text or "").strip():
         return marker

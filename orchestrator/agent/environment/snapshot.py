@@ -21,9 +21,10 @@ from orchestrator.agent.environment import (
 )
 from orchestrator.agent.environment.catalogue import FIXED_KEYS, spec_of
 from orchestrator.agent.environment.field import Readings, error, unknown
-from orchestrator.agent.environment.probe import Command, Deadline, Job, ProbeError, ask, together
+from orchestrator.agent.environment.probe import Command, Deadline, ask
 from orchestrator.agent.environment.raw import Output, output_of
 from orchestrator.agent.environment.surroundings import Surroundings
+from orchestrator.agent.environment.together import Job, ProbeError, together
 
 SCHEMA = 1
 PHASES = ("before", "after")

@@ -14,12 +14,12 @@ def parse_json(text: str) -> Any:
 
     Raises ValueError when there is none, or it is cut off or damaged.
     """
-    start = re.search(r"^\s*[\[{]", text, re.MULTILINE)
+    start = re.search(r"^[ \t]*[\[{]", text, re.MULTILINE)
     if start is None:
         raise ValueError(f"no JSON in what it printed: {text.strip()[:200] or 'nothing'}")
     try:
         return json.loads(text[start.start() :])
-    except ValueError as failure:
+    except (ValueError, RecursionError) as failure:
         raise ValueError(f"damaged JSON: {failure}") from failure
 
 

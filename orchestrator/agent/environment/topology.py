@@ -67,7 +67,7 @@ def parse(text: str) -> Matrix:
         links,
         _column(affinities, 0),
         _column(affinities, 1),
-        dict(re.findall(r"^\s*(NIC\d+): (\S+)\s*$", "\n".join(lines), re.MULTILINE)),
+        dict(re.findall(r"^[ \t]*(NIC\d+): (\S+)[ \t]*$", "\n".join(lines), re.MULTILINE)),
     )
 
 

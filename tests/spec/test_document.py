@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import SpecError
+from orchestrator.spec.document import load, parse
+
+
+def test_knows_where_every_key_and_value_stands() -> None:
+    document = parse("a: 1\nb:\n  - x\n  - {c: 2}\n", "f.yaml")
+
+    assert document.place(("a",)) == (1, 4)
+    assert document.place(("a",), of_key=True) == (1, 1)
+    assert document.place(("b", 0)) == (3, 5)
+    assert document.place(("b", 1, "c")) == (4, 9)
+
+
+def test_an_absent_path_is_placed_at_what_surrounds_it() -> None:
+    document = parse("a:\n  b: 1\n", "f.yaml")
+
+    assert document.place(("a", "missing", "deeper")) == document.place(("a",))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("yes", "yes"),
+        ("on", "on"),
+        ("true", True),
+        ("010", 10),
+        ("1_000", 1000),
+        ("0x10", 16),
+        ("1e3", 1000.0),
+        ("22:22", "22:22"),
+        ("2026-11-29", "2026-11-29"),
+        ("~", None),
+        ("'8'", "8"),
+    ],
+)
+def test_scalars_are_those_of_yaml_1_2(text: str, value: object) -> None:
+    data = parse(f"k: {text}\n", "f.yaml").data
+
+    assert data["k"] == value
+    assert type(data["k"]) is type(value)
+
+
+def test_keys_that_start_with_x_are_the_users_own() -> None:
+    document = parse("x-note: anything\na: {x-b: 1, c: 2}\n", "f.yaml")
+
+    assert document.data == {"a": {"c": 2}}
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"nowhere\.yaml: cannot read the file"):
+        load(tmp_path / "nowhere.yaml")
+
+
+def test_a_byte_order_mark_does_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "bom.yaml"
+    path.write_bytes(b"\xef\xbb\xbfa: 1\r\nb: 2\r\n")
+
+    assert load(path).data == {"a": 1, "b": 2}
+
+
+def test_anchors_and_aliases_are_expanded() -> None:
+    document = parse("a: &x {n: 1}\nb: *x\n", "f.yaml")
+
+    assert document.data["b"] == {"n": 1}
+
+
+@pytest.mark.parametrize("text", ["a: [1, 2", "a: b: c", "a: 'open", "%bad"])
+def test_what_is_not_yaml_is_an_error_with_a_line(text: str) -> None:
+    with pytest.raises(SpecError, match=r"f\.yaml:1:\d+: "):
+        parse(text, "f.yaml")
+
+
+def test_a_tag_of_another_language_constructs_nothing() -> None:
+    document = parse("a: !!python/object/apply:os.system [touch, x]\n", "f.yaml")
+
+    assert document.data == {"a": ["touch", "x"]}

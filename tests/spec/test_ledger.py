@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.errors import SpecError
+from orchestrator.spec import formula
+from orchestrator.spec.document import parse
+from orchestrator.spec.ledger import read_ledger
+
+ENTRY = """
+ledger: e
+entries:
+  - id: one
+    {quantity}
+    unit: us
+    expect: {expect}
+    because: the closed form says so
+    source: closed_form
+"""
+
+
+def ledger(expect: str, quantity: str = "metric: time") -> object:
+    return read_ledger(parse(ENTRY.format(expect=expect, quantity=quantity), "l.yaml"))
+
+
+@pytest.mark.parametrize(
+    "expect",
+    [
+        "{value: 640, rel: 5%}",
+        "{value: 0, abs: 3}",
+        "{interval: [1, 2]}",
+        "{interval: [null, 2]}",
+        "{value: 3, exact: true}",
+        "{value: triton, exact: true}",
+        "{hash: 84a516841ba77a5b4648de2cd0dfcb30ea46dbb4}",
+        "{ratio_to: {metric: other}, interval: [0.5, 1]}",
+    ],
+)
+def test_expectations_that_can_fail(expect: str) -> None:
+    ledger(expect)
+
+
+@pytest.mark.parametrize(
+    ("expect", "words"),
+    [
+        ("{value: 640}", "a value without a tolerance"),
+        ("{value: 640, rel: 100%}", "cannot fail"),
+        ("{value: 0, rel: 5%}", "`rel` of zero is no tolerance"),
+        ("{value: 640, abs: 0}", "`abs` is not positive"),
+        ("{interval: [null, null]}", "cannot fail"),
+        ("{interval: [2, 1]}", "swap the two"),
+        ("{interval: [2, 2]}", "one value"),
+        ("{value: 1, exact: true, rel: 5%}", "a tolerance beside `exact`"),
+        ("{value: 1, interval: [1, 2]}", "value and interval are given"),
+        ("{exact: true}", "nothing is expected"),
+        ("{hash: xyz}", "expect.hash"),
+        ("{value: fast, rel: 5%}", "`fast` is no number"),
+        ("{ratio_to: {}, value: 1, rel: 5%}", "either `entry` or `metric`"),
+        ("{ratio_to: {entry: nobody}, value: 1, rel: 5%}", "no entry has the id `nobody`"),
+    ],
+)
+def test_expectations_that_cannot_fail_or_make_no_sense(expect: str, words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        ledger(expect)
+
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "words"),
+    [
+        ("metric: Time", "entries[0].metric"),
+        ("compute: a +", "is not an expression"),
+        ("compute: __import__('os')", "calls `__import__`"),
+        ("compute: open(a)", "calls `open`"),
+        ("compute: a if b else c", "more than arithmetic"),
+        ("compute: a.b[0]", "more than arithmetic"),
+        ("unit: us", "stands twice"),
+    ],
+)
+def test_quantities_that_are_not_one_number(quantity: str, words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        ledger("{value: 1, rel: 5%}", quantity)
+
+    assert words in str(caught.value)
+
+
+def test_a_formula_names_metrics_with_dots() -> None:
+    expression = "max(l0.fused - l0.gemm, 0) / 2 ** n"
+
+    assert formula.metrics(expression) == ("l0.fused", "l0.gemm", "n")
+    assert formula.evaluate(expression, {"l0.fused": 10, "l0.gemm": 4, "n": 1}) == 3
+
+
+@pytest.mark.parametrize("expression", ["1 / (a - a)", "9 ** 9 ** 9 ** a", "log(0 - a)"])
+def test_a_formula_without_a_value_says_so(expression: str) -> None:
+    with pytest.raises(formula.FormulaError, match=r"has no value|is inf"):
+        formula.evaluate(expression, {"a": 5.0})
