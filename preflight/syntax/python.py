@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from preflight.finding import Edit, Span
 from preflight.source import Source
@@ -16,6 +16,7 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
 
 N = TypeVar("N", bound=ast.AST)
+R = TypeVar("R")
 
 
 class PythonFile(Source):
@@ -28,6 +29,7 @@ class PythonFile(Source):
             self.tree = ast.parse(data)
         self._parents: dict[ast.AST, ast.AST] = {}
         self._by_type: dict[type[ast.AST], list[ast.AST]] | None = None
+        self.facts: dict[object, object] = {}
 
     def _index(self) -> dict[type[ast.AST], list[ast.AST]]:
         if self._by_type is not None:
@@ -183,6 +185,17 @@ class PythonFile(Source):
         return Edit(start, start, f"{text}{self.newline}{indent}")
 
 
+def per_file(function: Callable[[PythonFile], R]) -> Callable[[PythonFile], R]:
+    """Compute once a file what several rules ask for."""
+
+    def remembered(file: PythonFile) -> R:
+        if function not in file.facts:
+            file.facts[function] = function(file)
+        return cast("R", file.facts[function])
+
+    return remembered
+
+
 def constant(node: ast.AST | None) -> object:
     """The value of a literal, constant arithmetic folded; None for anything else."""
     if isinstance(node, ast.Constant):
@@ -262,10 +275,11 @@ def assigned_names(statement: ast.stmt) -> list[str]:
     return found
 
 
-def blocks_of(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    """Every list of statements below a node: bodies, else branches, handlers, finally blocks."""
-    for item in ast.walk(node):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(item, name, None)
-            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
-                yield block
+def block_around(file: PythonFile, statement: ast.stmt) -> list[ast.stmt]:
+    """The list of statements a statement stands in."""
+    parent = file.parent(statement)
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(parent, name, None)
+        if isinstance(block, list) and statement in block:
+            return block
+    return [statement]

@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from preflight.config import Config
 from preflight.finding import Grade, Hit, Profile, Severity
 from preflight.rule import Rule
-from preflight.rules.bench.timed_regions import GpuKnowledge, TimedRegion, timed_regions
+from preflight.rules.bench.timed_regions import (
+    GpuKnowledge,
+    TimedRegion,
+    gpu_knowledge,
+    timed_regions,
+)
 from preflight.syntax.python import LOOPS, FunctionNode, PythonFile
 
 RULE = Rule(
@@ -29,7 +34,7 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
     regions = timed_regions(file)
     if not regions:
         return
-    gpu = GpuKnowledge(file)
+    gpu = gpu_knowledge(file)
     for region in regions:
         if _is_on_purpose(file, region) or file.enclosing(region.begin, *LOOPS) is not None:
             continue

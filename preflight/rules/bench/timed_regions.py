@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from preflight.rules.device.factories import JIT_DECORATORS, creates_cuda_tensor
-from preflight.syntax.python import FunctionNode, PythonFile, blocks_of
+from preflight.syntax.python import FunctionNode, PythonFile, block_around, per_file
 
 CLOCKS = {
     "time.time": "s",
@@ -46,15 +46,15 @@ class TimedRegion:
     start: str
 
 
+@per_file
 def timed_regions(file: PythonFile) -> list[TimedRegion]:
     """Regions of the form `t0 = clock()` ... `clock() - t0`, or `t1 = clock()`."""
-    found = []
-    for scope in (file.tree, *file.function_nodes):
-        for block in blocks_of(scope):
-            if file.scope_of(block[0]) is scope or scope is file.tree:
-                found += list(_in_block(file, block))
-    unique = {(region.begin, region.end): region for region in found}
-    return list(unique.values())
+    blocks: dict[int, list[ast.stmt]] = {}
+    for call, name in file.calls:
+        if name in CLOCKS and isinstance(file.parent(call), ast.Assign):
+            block = block_around(file, file.statement_of(call))
+            blocks[id(block)] = block
+    return [region for block in blocks.values() for region in _in_block(file, block)]
 
 
 def _in_block(file: PythonFile, block: list[ast.stmt]) -> Iterator[TimedRegion]:
@@ -297,3 +297,9 @@ def _hands_over(file: PythonFile, node: ast.With | ast.AsyncWith) -> bool:
         if any(word in name for word in ("profile", "timer", "graph", "sync", 'device("meta')):
             return True
     return False
+
+
+@per_file
+def gpu_knowledge(file: PythonFile) -> GpuKnowledge:
+    """What a file proves about the GPU, computed once for all rules."""
+    return GpuKnowledge(file)

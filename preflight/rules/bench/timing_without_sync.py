@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from preflight.config import Config
 from preflight.finding import Grade, Hit, Profile, Severity
 from preflight.rule import Rule
-from preflight.rules.bench.timed_regions import GpuKnowledge, timed_regions
+from preflight.rules.bench.timed_regions import gpu_knowledge, timed_regions
 from preflight.syntax.python import PythonFile
 
 RULE = Rule(
@@ -31,7 +31,7 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
     regions = timed_regions(file)
     if not regions:
         return
-    gpu = GpuKnowledge(file)
+    gpu = gpu_knowledge(file)
     for region in regions:
         if _measures_something_else(region.start) or gpu.waits((*region.body, region.end)):
             continue

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from preflight.config import Config
 from preflight.finding import Grade, Hit, Profile, Severity
 from preflight.rule import Rule
+from preflight.rules.compile.compiled_functions import COMPILE_MARKS
 from preflight.syntax.python import PythonFile
 
 RULE = Rule(
@@ -20,14 +21,12 @@ RULE = Rule(
     "time is counted "
     "as run time",
     help="compile once before the loop, or decorate the function",
-    needs=(b"compile",),
+    needs=COMPILE_MARKS,
     fix=Grade.DISPLAY,
 )
 
 
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
-    if b"torch" not in file.data:
-        return
     for call in file.calls_to("torch.compile"):
         loop = _loop_around(file, call)
         if loop is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from preflight.syntax.python import FunctionNode, PythonFile, keyword
+from preflight.syntax.python import FunctionNode, PythonFile, keyword, per_file
 
 COMPILE = "torch.compile"
+COMPILE_MARKS = (b"torch.compile", b"torch import compile")
 DISABLED = frozenset(
     (
         "torch.compiler.disable",
@@ -20,6 +21,7 @@ _NOT_COMPILING = ("is_compiling", "is_dynamo_compiling", "is_exporting")
 TENSOR_ANNOTATIONS = frozenset(("torch.Tensor", "Tensor", "torch.nn.Parameter"))
 
 
+@per_file
 def compiled_functions(file: PythonFile) -> list[FunctionNode]:
     """Functions under `@torch.compile` and local functions handed to `torch.compile(...)`."""
     found: list[FunctionNode] = []

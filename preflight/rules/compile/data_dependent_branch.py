@@ -9,6 +9,7 @@ from preflight.config import Config
 from preflight.finding import Grade, Hit, Profile, Severity
 from preflight.rule import Rule
 from preflight.rules.compile.compiled_functions import (
+    COMPILE_MARKS,
     compiled_functions,
     tensor_names,
     traced,
@@ -24,7 +25,7 @@ RULE = Rule(
     profile=Profile.REGULAR,
     consequence="the graph is cut at the branch, and each side is compiled and launched on its own",
     help="use `torch.where` or `torch.cond`, or take the decision outside the compiled function",
-    needs=(b"compile",),
+    needs=COMPILE_MARKS,
     fix=Grade.DISPLAY,
 )
 _REDUCTIONS = frozenset(
@@ -33,8 +34,6 @@ _REDUCTIONS = frozenset(
 
 
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
-    if b"torch" not in file.data:
-        return
     for function in compiled_functions(file):
         tensors = tensor_names(file, function)
         for node in traced(file, function):

@@ -9,6 +9,7 @@ from preflight.config import Config
 from preflight.finding import Grade, Hit, Profile, Severity
 from preflight.rule import Rule
 from preflight.rules.compile.compiled_functions import (
+    COMPILE_MARKS,
     compiled_functions,
     tensor_names,
     traced,
@@ -25,14 +26,14 @@ RULE = Rule(
     consequence="the graph is cut (GB0036), or each new size compiles again",
     help="use `nonzero_static(size=...)`, `torch.where(mask, x, fill)`, or set "
     "`torch._dynamo.config.capture_dynamic_output_shape_ops = True`",
-    needs=(b"compile",),
+    needs=COMPILE_MARKS,
     fix=Grade.DISPLAY,
 )
 _OPS = frozenset(("nonzero", "unique", "unique_consecutive", "masked_select", "argwhere"))
 
 
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
-    if b"torch" not in file.data or b"capture_dynamic_output_shape_ops" in file.data:
+    if b"capture_dynamic_output_shape_ops" in file.data:
         return
     for function in compiled_functions(file):
         tensors = tensor_names(file, function)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from preflight.config import Config
 from preflight.finding import Edit, Fix, Grade, Hit, Profile, Severity
 from preflight.rule import Rule
-from preflight.rules.compile.compiled_functions import compiled_functions, traced
+from preflight.rules.compile.compiled_functions import COMPILE_MARKS, compiled_functions, traced
 from preflight.source import unsafe
 from preflight.syntax.python import PythonFile, keyword
 
@@ -22,7 +22,7 @@ RULE = Rule(
     "`fullgraph=True` fails",
     help="move the call out of the compiled function, or guard it with `if not "
     "torch.compiler.is_compiling():`",
-    needs=(b"torch.compile", b"compile"),
+    needs=COMPILE_MARKS,
     fix=Grade.UNSAFE,
 )
 _BUILTINS = {"print": "GB0059", "open": "GB0059", "input": "GB0059", "breakpoint": "GB0059"}
@@ -41,8 +41,6 @@ _CONFIGURED = (
 
 
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
-    if b"torch" not in file.data:
-        return
     for function in compiled_functions(file):
         for node in traced(file, function):
             if isinstance(node, ast.Call):

@@ -9,6 +9,7 @@ from preflight.config import Config
 from preflight.finding import Hit, Profile, Severity
 from preflight.rule import Rule
 from preflight.rules.compile.compiled_functions import (
+    COMPILE_MARKS,
     compiled_functions,
     tensor_names,
     traced,
@@ -24,7 +25,7 @@ RULE = Rule(
     profile=Profile.REGULAR,
     consequence="the graph is cut there and the host waits for the GPU on every call",
     help="keep the value a tensor, or set `torch._dynamo.config.capture_scalar_outputs = True`",
-    needs=(b"compile",),
+    needs=COMPILE_MARKS,
 )
 _METHODS = {"item": "GB0124", "tolist": "GB0109"}
 # PyTorch 2.9 and newer capture scalars by themselves under fullgraph=True.
@@ -32,7 +33,7 @@ _CAPTURES_UNDER_FULLGRAPH = (2, 9)
 
 
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
-    if b"torch" not in file.data or b"capture_scalar_outputs" in file.data:
+    if b"capture_scalar_outputs" in file.data:
         return
     for function in compiled_functions(file):
         if _is_captured(file, function, config):
