@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -88,7 +89,9 @@ def parse_python(path: str, data: bytes, roles: frozenset[str]) -> Source:
     try:
         return PythonFile(path, data, roles)
     except SyntaxError as error:
-        raise Unparsed(error.msg, error.lineno or 1, error.offset or 1) from error
+        version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        what = f"{error.msg} (read by Python {version})"
+        raise Unparsed(what, error.lineno or 1, error.offset or 1) from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unparsed(str(error), 1, 1) from error
 

@@ -26,9 +26,8 @@ DEFAULT_STEP_PATHS = (
     "benchmark/**",
     "bench/**",
     "scripts/**",
-    "**/run_*.py",
-    "**/launch*.py",
-    "**/worker*.py",
+    "run_*.py",
+    "worker*.py",
 )
 DEFAULT_TEST_PATHS = (
     "**/tests/**",

@@ -41,5 +41,5 @@ def summary(report: Report) -> str:
     if report.suppressed:
         notes.append(f"{len(report.suppressed)} suppressed")
     if report.skipped_functions:
-        notes.append(f"{report.skipped_functions} functions did not parse and were not checked")
+        notes.append(f"{report.skipped_functions} GPU functions did not parse and were not checked")
     return f"preflight: {' '.join(parts)}{''.join(f'; {note}' for note in notes)}"

@@ -138,8 +138,9 @@ class CudaFile(Source):
 
     @property
     def skipped(self) -> int:
-        """Functions that did not parse cleanly, and stretches of which none was made."""
-        return sum(not function.clean for function in self.functions) + self._lost
+        """GPU functions that did not parse cleanly, and stretches that became no function."""
+        gpu = (f for f in self.functions if f.is_kernel or f.is_device)
+        return sum(not function.clean for function in gpu) + self._lost
 
     @property
     def clean_functions(self) -> Iterator[CudaFunction]:
@@ -157,8 +158,8 @@ class CudaFile(Source):
         captures = QueryCursor(query).captures(self.root)
         self.functions = [self._function(node) for node in captures.get("function", [])]
         self.functions.sort(key=lambda function: function.node.start_byte)
-        errors = [node.start_byte for node in captures.get("error", [])]
-        self._lost = sum(self.function_at(offset) is None for offset in errors)
+        lost = [n for n in captures.get("error", []) if self.function_at(n.start_byte) is None]
+        self._lost = sum(b"__global__" in (node.text or b"") for node in lost)
         self._read_constants(captures.get("define", []))
         for kind, attribute in (("if", "ifs"), ("loop", "loops"), ("return", "returns")):
             for node in captures.get(kind, []):

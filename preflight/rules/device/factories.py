@@ -10,7 +10,6 @@ FACTORIES = frozenset(
     f"torch.{name}"
     for name in (
         "arange",
-        "as_tensor",
         "bartlett_window",
         "blackman_window",
         "empty",
@@ -28,7 +27,6 @@ FACTORIES = frozenset(
         "randn",
         "randperm",
         "range",
-        "sparse_coo_tensor",
         "tensor",
         "tril_indices",
         "triu_indices",

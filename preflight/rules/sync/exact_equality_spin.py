@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from preflight.config import Config
 from preflight.finding import Grade, Hit, Profile, Severity
 from preflight.rule import Rule
 from preflight.rules.sync.flags import exact_comparison, is_mbarrier_wait
 from preflight.rules.sync.threads import spin_loops
-from preflight.syntax.cuda import CudaFile
+from preflight.syntax.cuda import CudaFile, text
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 RULE = Rule(
     name="exact-equality-spin",
@@ -24,13 +29,14 @@ RULE = Rule(
     fix=Grade.DISPLAY,
     pitfalls=(8,),
 )
+_SWAP = re.compile(r"CAS\b|CAS_|compare_exchange|cmpxchg|atom\.\S*cas")
 
 
 def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
     for function in file.clean_functions:
         for loop in spin_loops(function):
             expected = exact_comparison(loop)
-            if expected is not None and not is_mbarrier_wait(loop):
+            if expected is not None and not is_mbarrier_wait(loop) and not _swaps(loop):
                 yield file.hit(
                     file.span(
                         loop.start_byte,
@@ -38,3 +44,8 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
                     ),
                     f"the loop in `{function.name}` waits until the flag is exactly `{expected}`",
                 )
+
+
+def _swaps(loop: Node) -> bool:
+    """A compare-and-swap that is tried again: it waits for nobody."""
+    return bool(_SWAP.search(text(loop)))

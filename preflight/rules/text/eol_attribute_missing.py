@@ -16,9 +16,8 @@ RULE = Rule(
     title="git may check a file out with CRLF",
     severity=Severity.ERROR,
     profile=Profile.REGULAR,
-    consequence="a clone with `core.autocrlf=true` (the default of Git for Windows) gets CRLF, "
-    "and the script dies on its "
-    "first line on the host",
+    consequence="a clone with `core.autocrlf=true` (the default of Git for Windows) gets CRLF: "
+    "scripts die on their first line on the host, and the tree's hash is not the one git stores",
     help="add the line shown to .gitattributes",
     fix=Grade.DISPLAY,
     pitfalls=(9,),
