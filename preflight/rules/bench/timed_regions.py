@@ -182,18 +182,27 @@ class GpuKnowledge:
     def cuda_names(self, scope: FunctionNode | ast.Module) -> set[str]:
         """Names in a scope that hold something certainly on a GPU."""
         found: set[str] = set()
-        for node in ast.walk(scope):
-            if isinstance(node, ast.Assign) and self._is_cuda(node.value, found):
+        assignments = [node for node in ast.walk(scope) if isinstance(node, ast.Assign)]
+        for node in sorted(assignments, key=lambda node: node.lineno):
+            if self._is_cuda(node.value, found):
                 for target in node.targets:
                     found |= {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
         return found
 
     def _is_cuda(self, node: ast.AST, known: set[str]) -> bool:
+        """What certainly lives on a GPU, and what arithmetic and torch functions make of it."""
         if creates_cuda_tensor(self.file, node):
             return True
-        if isinstance(node, ast.Tuple):
-            return any(self._is_cuda(item, known) for item in node.elts)
-        return isinstance(node, ast.Name) and node.id in known
+        match node:
+            case ast.Name(id=name):
+                return name in known
+            case ast.Tuple(elts=items):
+                return any(self._is_cuda(item, known) for item in items)
+            case ast.BinOp(left=left, right=right):
+                return self._is_cuda(left, known) or self._is_cuda(right, known)
+            case ast.Call(args=args) if self.file.qualified(node.func).startswith("torch."):
+                return any(self._is_cuda(arg, known) for arg in args)
+        return False
 
     def launch_in(
         self, statements: tuple[ast.stmt, ...], scope: FunctionNode | ast.Module

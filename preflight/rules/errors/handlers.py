@@ -105,6 +105,10 @@ def is_cleanup(file: PythonFile, handler: ast.ExceptHandler) -> bool:
         "__aexit__",
         "close",
         "_cleanup",
+        "shutdown",
+        "terminate",
+        "teardown",
+        "stop",
         "cleanup",
     ):
         return True
