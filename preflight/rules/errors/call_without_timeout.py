@@ -30,7 +30,10 @@ _INSERTED_S = 600
 _INSTANT = frozenset(
     ("true", "false", "echo", "uname", "hostname", "whoami", "pwd", "date", "nproc")
 )
-_QUESTIONS = frozenset(("--version", "-V", "rev-parse", "describe", "--show-toplevel"))
+_QUESTIONS = frozenset(("--version", "-V"))
+_LOCAL_GIT = frozenset(
+    ("branch", "describe", "diff", "log", "ls-files", "rev-parse", "show", "status")
+)
 
 
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
@@ -94,6 +97,8 @@ def _is_quick_question(call: ast.Call) -> bool:
     words = [item.value for item in first.elts if isinstance(item, ast.Constant)]
     if not words or len(words) != len(first.elts):
         return False
+    if words[0] == "git" and len(words) > 1 and words[1] in _LOCAL_GIT:
+        return True
     return words[0] in _INSTANT or bool(_QUESTIONS & set(map(str, words)))
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from preflight.syntax.python import PythonFile
 
 BROAD = frozenset(("Exception", "BaseException", "builtins.Exception", "builtins.BaseException"))
+_EXPECTED = re.compile(
+    r"fall(?:s|ing|en)?[ -]?back|fallback|shut(?:ting)?[ -]?down|clean(?:ing)?[ -]?up|optional",
+    re.IGNORECASE,
+)
 _TRACING = frozenset(
     ("exception", "print_exc", "format_exc", "format_exception", "print_exception")
 )
@@ -41,9 +46,16 @@ def keeps_traceback(file: PythonFile, handler: ast.ExceptHandler) -> bool:
                 return True
             if any(word.arg in ("exc_info", "stack_info") for word in node.keywords):
                 return True
-            if name in ("sys.exit", "os._exit", "exit") and not handler.name:
+            if name in ("sys.exit", "os._exit", "exit"):
                 return True
     return bool(handler.name) and _hands_on(handler, str(handler.name))
+
+
+def is_expected(file: PythonFile, handler: ast.ExceptHandler) -> bool:
+    """The handler says that it falls back, shuts down or leaves out something optional."""
+    first, last = handler.lineno, handler.end_lineno or handler.lineno
+    words = " ".join(file.line_text(line) for line in range(first, last + 1))
+    return bool(_EXPECTED.search(words))
 
 
 def _hands_on(handler: ast.ExceptHandler, name: str) -> bool:

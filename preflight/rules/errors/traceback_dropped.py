@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from preflight.config import Config
 from preflight.finding import Fix, Grade, Hit, Profile, Severity
 from preflight.rule import Rule
-from preflight.rules.errors.handlers import is_broad, is_silent, keeps_traceback
+from preflight.rules.errors.handlers import (
+    is_broad,
+    is_expected,
+    is_silent,
+    keeps_traceback,
+)
 from preflight.source import unsafe
 from preflight.syntax.python import PythonFile
 
@@ -35,7 +40,7 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
         if not is_broad(file, handler) or is_silent(handler) or keeps_traceback(file, handler):
             continue
         told = _telling_call(file, handler)
-        if told is not None:
+        if told is not None and not is_expected(file, handler):
             yield file.hit(
                 file.at(told),
                 "the exception is told without its traceback",
