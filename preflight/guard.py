@@ -31,52 +31,17 @@ MODE_VARIABLE = "ORCH_GUARD_MODE"
 
 # The functions that PyTorch gives the default device to (torch.utils._device, compared in a test).
 FACTORIES = frozenset(
-    [
-        "empty",
-        "empty_permuted",
-        "empty_strided",
-        "empty_quantized",
-        "ones",
-        "arange",
-        "bartlett_window",
-        "blackman_window",
-        "eye",
-        "fft.fftfreq",
-        "fft.rfftfreq",
-        "full",
-        "hamming_window",
-        "hann_window",
-        "kaiser_window",
-        "linspace",
-        "logspace",
-        "nested.nested_tensor",
-        "rand",
-        "randn",
-        "randint",
-        "randperm",
-        "range",
-        "sparse_coo_tensor",
-        "sparse_compressed_tensor",
-        "sparse_csr_tensor",
-        "sparse_csc_tensor",
-        "sparse_bsr_tensor",
-        "sparse_bsc_tensor",
-        "tril_indices",
-        "triu_indices",
-        "zeros",
-        "asarray",
-        "tensor",
-        "as_tensor",
-        "scalar_tensor",
-    ]
+    """
+    empty empty_permuted empty_strided empty_quantized ones arange bartlett_window
+    blackman_window eye fft_fftfreq fft_rfftfreq full hamming_window hann_window kaiser_window
+    linspace logspace nested.nested_tensor rand randn randint randperm range sparse_coo_tensor
+    sparse_compressed_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor
+    sparse_bsc_tensor tril_indices triu_indices zeros asarray tensor as_tensor scalar_tensor
+    """.split()
 )
+_SHORT_FACTORIES = frozenset(name.rsplit(".", 1)[-1] for name in FACTORIES)
 _HOST_DEVICES = frozenset(("cpu",))
-_CACHE_VARIABLES = (
-    "TRITON_CACHE_DIR",
-    "TORCHINDUCTOR_CACHE_DIR",
-    "TORCH_EXTENSIONS_DIR",
-    "CUDA_CACHE_PATH",
-)
+_CACHE_VARIABLES = "TRITON_CACHE_DIR TORCHINDUCTOR_CACHE_DIR TORCH_EXTENSIONS_DIR CUDA_CACHE_PATH"
 
 
 class GuardViolation(AssertionError):
@@ -219,7 +184,7 @@ class ImplicitDeviceGuard(_FunctionModeGuard):
         name = getattr(func, "__name__", "")
         if name == "__setitem__":
             self._stored(args)
-        elif "device" not in kwargs and _factory_name(func) is not None:
+        elif "device" not in kwargs and name in _SHORT_FACTORIES:
             device = getattr(getattr(result, "device", None), "type", "cpu")
             given = name in ("as_tensor", "asarray", "tensor") and _is_device_tensor(args)
             if device not in _HOST_DEVICES and not given:
@@ -411,7 +376,7 @@ class CacheGuard(Guard):
     help = "run with fresh cache folders (`caches: isolated`), or clear them first"
 
     def arm(self) -> None:
-        for variable in _CACHE_VARIABLES:
+        for variable in _CACHE_VARIABLES.split():
             folder = os.environ.get(variable)
             if not folder:
                 continue
@@ -549,15 +514,6 @@ def _when_imported(module: str, callback: Callable[[Any], Any]) -> Callable[[], 
     return finder.remove
 
 
-def _factory_name(func: Any) -> Optional[str]:
-    name = getattr(func, "__name__", "")
-    return name if name in _SHORT_FACTORIES else None
-
-
-_SHORT_FACTORIES = frozenset(name.rsplit(".", 1)[-1] for name in FACTORIES) | {
-    "fft_fftfreq",
-    "fft_rfftfreq",
-}
 _TORCH_FOLDERS: List[str] = []
 
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from preflight.source import Source
-from preflight.syntax.cuda import CudaFile, blank_macros
+from preflight.syntax.cuda import CudaFile
+from preflight.syntax.macros import blank_macros
 from preflight.syntax.ptx import instructions, is_system_atomic, named_barrier
 from preflight.syntax.python import PythonFile, constant
 from preflight.syntax.yaml import YamlFile
