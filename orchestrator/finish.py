@@ -98,7 +98,8 @@ def follow(outcome: Outcome) -> Outcome | int:
         for update in following:
             outcome = _told(outcome, update)
             if isinstance(update, Arrived):
-                return outcome.noted(bundle=Bundle(size=update.size, sha256=update.sha256))
+                bundle = Bundle(size=update.size, manifest_sha256=update.manifest_sha256)
+                return outcome.noted(bundle=bundle)
             if ctrl_c.is_pressed_twice():
                 outcome.teller.note("cancelling; what was produced still comes home")
                 following.cancel()
@@ -202,17 +203,14 @@ def verify(outcome: Outcome) -> Outcome:
     """
     folder, announced = outcome.folder, outcome.record.bundle
     assert announced is not None, "`follow` ends with the host's word on the bundle"
-    found = unpack.file_sha256(folder.incoming)
-    if found != announced.sha256:
-        folder.incoming.unlink()
-        raise EvidenceError(
-            f"the bundle that arrived is {found[:12]}, the host's is {announced.sha256[:12]}",
-            expected="equal sha256",
-            fix=f"orch fetch {outcome.record.run_id}",
-        )
     _check_tree(outcome)
+    try:
+        contents = unpack.unpack(folder.incoming, folder.evidence, announced.manifest_sha256)
+    except EvidenceError as error:
+        folder.incoming.unlink()
+        error.fix = f"orch fetch {outcome.record.run_id}"
+        raise
     folder.incoming.replace(folder.bundle)
-    contents = unpack.unpack(folder.bundle, folder.evidence)
     files = announced.model_copy(update={"files": len(contents.members)})
     return outcome.noted(bundle=files, state="home").timed(home_s=outcome.since_begin_s())
 

@@ -5,6 +5,7 @@ A step returns the run as it is now, or an exit code, which ends it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import os
@@ -21,8 +22,9 @@ from pathlib import Path
 from orchestrator import __version__
 from orchestrator.agent.journal import now
 from orchestrator.agent.plan import Activation, Plan
-from orchestrator.errors import InputError, Unreachable
-from orchestrator.link.push import push
+from orchestrator.errors import EvidenceError, InputError, Unreachable
+from orchestrator.link import courier
+from orchestrator.link.push import Order, push
 from orchestrator.link.session import LinkLost, Refused, Session
 from orchestrator.report.teller import Teller
 from orchestrator.source import anchor, repository, snapshot
@@ -135,7 +137,7 @@ def begin_to_connect(state: Run) -> Run:
     host = state.host
     assert host is not None
     pool = ThreadPoolExecutor(1, thread_name_prefix="connect")
-    connecting = pool.submit(Session, state.host_name, host)
+    connecting = pool.submit(Session, state.host_name, host, borrow=True)
     state.cleanup.callback(pool.shutdown, wait=False)
     state.cleanup.callback(_close_when_done, connecting)
     return replace(state, connecting=connecting)
@@ -171,6 +173,8 @@ def finish_connecting(state: Run) -> Run:
     importlib.import_module("orchestrator.finish")
     importlib.import_module("orchestrator.report.summary")
     session = state.connecting.result()
+    assert state.host is not None
+    state.cleanup.callback(courier.provide, state.host_name, state.host)
     state.teller.stage("connect", f"connected to {state.host_name}")
     return replace(state, session=session, connected_s=state.since_begin_s())
 
@@ -228,14 +232,8 @@ def send(state: Run) -> Run:
         state.teller.uploading(done_bytes, total_bytes)
 
     try:
-        push(
-            state.session,
-            taken,
-            plan.to_json(),
-            secrets=state.secrets,
-            max_bytes=prepared.experiment.max_upload,
-            progress=progress,
-        )
+        order = Order(taken, plan.to_json(), state.secrets, prepared.experiment.max_upload)
+        push(state.session, order, progress, first_visit=_is_first_visit(state))
     except (InputError, Refused):
         anchor.forget(taken.repository, state.folder.run_id)
         shutil.rmtree(state.folder.path)
@@ -327,6 +325,17 @@ def _activation(host: Host) -> Activation:
         venv=sys.prefix if in_venv else None,
         python=None if in_venv else sys.executable,
     )
+
+
+def _is_first_visit(state: Run) -> bool:
+    """Whether no run of this project was ever started on this host from here."""
+    assert state.folder is not None
+    for run in rundir.run_dirs(state.folder.path.parent):
+        # A run whose record is damaged says nothing, and is none of this run's business.
+        with contextlib.suppress(EvidenceError):
+            if run != state.folder and run.read_record().host == state.host_name:
+                return False
+    return True
 
 
 def _secrets(names: tuple[str, ...]) -> dict[str, str]:

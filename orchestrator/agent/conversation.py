@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import time
-from typing import Any, Iterator
+from typing import IO, Any, Iterator
 
 from orchestrator.agent import frames
 from orchestrator.agent.frames import Data, Frame, FrameError, Packer, StreamEnded
+
+# Where the link is no socket, or the file system cannot do it.
+_NO_SENDFILE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSOCK, errno.EOPNOTSUPP)
 
 
 class Conversation:
@@ -61,7 +65,7 @@ class Conversation:
             if isinstance(frame, Data):
                 if frame.stream != name:
                     raise FrameError(f"expected the stream `{name}`, got {_shown(frame)}")
-                yield frame.body
+                yield bytes(frame.body)
             elif frame["type"] == f"{name}_end":
                 return
             else:
@@ -79,6 +83,25 @@ class Conversation:
 
     def send(self, stream: str, offset: int, body: bytes) -> None:
         self._write(self._packer.data(stream, offset, body))
+
+    def send_from(self, stream: str, offset: int, file: IO[bytes], most: int) -> int:
+        """Send what a file holds from its offset on, at most so much; returns the bytes sent.
+
+        The bytes go from the file to the link inside the kernel, and are not deflated.
+        """
+        count = min(os.fstat(file.fileno()).st_size - offset, most)
+        if count <= 0:
+            return 0
+        self._write(frames.data_head(stream, offset, count))
+        left = count
+        try:
+            while left:
+                left -= os.sendfile(self._sink, file.fileno(), offset + count - left, left)
+        except OSError as error:
+            if error.errno not in _NO_SENDFILE:
+                raise StreamEnded(f"the controller is gone: {error}") from error
+            self._write(os.pread(file.fileno(), left, offset + count - left))
+        return count
 
     def _read(self, count: int) -> bytes:
         try:

@@ -22,6 +22,8 @@ _BEAT_S = 5.0
 _TAIL_S = 0.25
 _SILENCE_S = 90.0
 _TAIL_BYTES = 4096
+# Large pieces: each one costs a turn of the interpreter on both sides.
+_BUNDLE_PIECE_BYTES = 1 << 20
 
 
 class Follower:
@@ -121,21 +123,19 @@ class Follower:
     def _send_bundle(self) -> None:
         """Send the zip, also while it is still growing."""
         with self._open_bundle() as file:
-            file.seek(self._bundle_at)
             while True:
                 self._tell_journal()
                 whole = os.path.exists(self._run.bundle_facts)
-                piece = file.read(PIECE_BYTES)
-                if piece:
-                    self._link.send("bundle", self._bundle_at, piece)
-                    self._bundle_at += len(piece)
-                elif whole:
+                sent = self._link.send_from("bundle", self._bundle_at, file, _BUNDLE_PIECE_BYTES)
+                self._bundle_at += sent
+                if sent:
+                    continue
+                if whole:
                     break
-                elif not is_supervised(self._run) and not os.path.exists(self._run.bundle_facts):
+                if not is_supervised(self._run) and not os.path.exists(self._run.bundle_facts):
                     raise StreamEnded("the supervisor died while it wrote the bundle")
-                else:
-                    self._beat()
-                    time.sleep(_LOOK_S)
+                self._beat()
+                time.sleep(_LOOK_S)
         while self._tell_journal():
             continue
         with open(self._run.bundle_facts, encoding="utf-8") as facts:

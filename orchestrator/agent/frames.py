@@ -38,11 +38,14 @@ class StreamEnded(Exception):
 
 @dataclass(frozen=True)
 class Data:
-    """A piece of a stream, and the offset of its first byte."""
+    """A piece of a stream, and the offset of its first byte.
+
+    The body is a view into the frame it came in: a copy of every megabyte would show.
+    """
 
     stream: str
     offset: int
-    body: bytes
+    body: Union[bytes, memoryview]
 
 
 Frame = Union[Dict[str, Any], Data]
@@ -75,7 +78,7 @@ class Packer:
         packed = self._deflated(stream, head + body) if self.level else None
         if packed is not None:
             return _HEADER.pack(len(packed), DATA, DEFLATED) + packed
-        return b"".join((_HEADER.pack(len(head) + len(body), DATA, 0), head, body))
+        return b"".join((data_head(stream, offset, len(body)), body))
 
     def _deflated(self, stream: str, payload: bytes) -> bytes | None:
         resting = self._rest.get(stream, 0)
@@ -89,6 +92,13 @@ class Packer:
             self._rest[stream] = self._REST_PIECES
             return None
         return packed
+
+
+def data_head(stream: str, offset: int, length: int) -> bytes:
+    """What stands before the body of a data frame that is not deflated."""
+    name = stream.encode("utf-8")
+    head = _DATA_HEADER.pack(offset, len(name)) + name
+    return _HEADER.pack(len(head) + length, DATA, 0) + head
 
 
 def read_frames(read: Callable[[int], bytes]) -> Iterator[Frame]:
@@ -155,4 +165,5 @@ def _data(payload: bytes) -> Data:
         raise FrameError(f"a data frame of {len(payload)} bytes")
     offset, name_length = _DATA_HEADER.unpack_from(payload)
     start = _DATA_HEADER.size + name_length
-    return Data(payload[_DATA_HEADER.size : start].decode("utf-8"), offset, payload[start:])
+    name = payload[_DATA_HEADER.size : start].decode("utf-8")
+    return Data(name, offset, memoryview(payload)[start:])

@@ -30,7 +30,7 @@ def run(link: Conversation, hello: Mapping[str, Any]) -> None:
     folder = _new_run(root, plan)
     launch = Launch(link, root, folder, plan, hello.get("secrets", {}))
     try:
-        _receive_tree(link, root, folder, plan)
+        _receive_tree(link, root, folder, plan, eager=bool(hello.get("eager")))
         launch.go()
     except BaseException:
         # Nothing ran: a half-pushed run must not look like one that happened.
@@ -70,7 +70,9 @@ def _new_run(root: Root, plan: Plan) -> RunFolder:
     return folder
 
 
-def _receive_tree(link: Conversation, root: Root, folder: RunFolder, plan: Plan) -> None:
+def _receive_tree(
+    link: Conversation, root: Root, folder: RunFolder, plan: Plan, *, eager: bool
+) -> None:
     manifest = b"".join(link.stream("manifest"))
     found = checkout.entries(manifest)
     store = BlobStore(root.blobs, plan.object_format)
@@ -81,6 +83,9 @@ def _receive_tree(link: Conversation, root: Root, folder: RunFolder, plan: Plan)
         computed = checkout.root_hash(found, plan.object_format)
         if plan.tree != computed:
             raise checkout.TreeError(f"the tree has the hash {computed}, not {plan.tree}")
+        if eager:
+            # The controller did not wait for our answer and sends every blob of the tree.
+            missing = wanted
         _build(link, store, found, missing, root.spares, folder.tree)
     with open(folder.manifest, "wb") as file:
         file.write(manifest)
@@ -102,15 +107,17 @@ def _build(
     later: dict[str, list[checkout.Entry]] = {}
     now = []
     for entry in found:
+        if entry.path in there:
+            continue
         if entry.blob in lacking:
             later.setdefault(entry.blob, []).append(entry)
-        elif entry.path not in there:
+        else:
             now.append(entry)
     checkout.write(store, now, top)
     if missing:
         with store.receive(os.path.basename(os.path.dirname(target))) as pack:
             for blob in _receive_blobs(link.stream("blobs"), pack, missing):
-                for entry in later[blob]:
+                for entry in later.get(blob, ()):
                     checkout.write_entry(store, entry, top)
     store.close()
 

@@ -204,6 +204,16 @@ def hosts_list() -> None:
     hosting.list_hosts()
 
 
+@hosts_app.command("close")
+def hosts_close(
+    name: Annotated[str, typer.Argument(help="A name in hosts.yaml.")],
+) -> None:
+    """Close the connection that `keep_open` holds."""
+    from orchestrator.cli import hosting
+
+    hosting.close(name)
+
+
 @hosts_app.command("trust")
 def hosts_trust(
     name: Annotated[str, typer.Argument(help="A name in hosts.yaml.")],

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from orchestrator.cli.places import artifacts, host_of_run, project_dir
 from orchestrator.errors import InputError
-from orchestrator.link import hostkeys, knownhosts, visits
+from orchestrator.link import courier, hostkeys, knownhosts, visits
 from orchestrator.report.words import harmless
 from orchestrator.source import anchor, repository
 from orchestrator.spec.hosts import Host, find_host, hosts_files, load_hosts
@@ -48,6 +48,11 @@ def doctor(name: str) -> int:
         text = f"{finding['text']} ({finding['seconds']} s)"
         _tell(finding["level"], finding["name"], text, finding["fix"])
     return 3 if any(finding["level"] == "error" for finding in found.findings) else 0
+
+
+def close(name: str) -> None:
+    ended = courier.dismiss(name, find_host(name, hosts_files(project_dir())))
+    print(f"closed the connection to {name}" if ended else f"no connection to {name} is kept open")
 
 
 def trust(name: str, fingerprint: str | None) -> None:

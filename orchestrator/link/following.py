@@ -68,10 +68,10 @@ class Tick:
 
 @dataclass(frozen=True)
 class Arrived:
-    """The bundle is here: what the host says its size and sha256 are."""
+    """The bundle is here: its size, and the sha256 of its manifest, by the host's word."""
 
     size: int
-    sha256: str
+    manifest_sha256: str
 
 
 Update = Event | Tail | Receiving | Lost | Back | Tick | Arrived
@@ -191,7 +191,7 @@ class Following:
                     bundle.flush()
                     session.leave()
                     self._session = None
-                    yield Arrived(int(frame["size"]), str(frame["sha256"]))
+                    yield Arrived(int(frame["size"]), str(frame["manifest_sha256"]))
 
     def _take(self, data: Data, journal: IO[bytes], bundle: IO[bytes]) -> Iterator[Update]:
         target = {"journal": journal, "bundle": bundle}.get(data.stream)
@@ -202,7 +202,7 @@ class Following:
             yield Receiving(target.tell())
             return
         journal.flush()
-        for facts in self._reader.feed(data.body):
+        for facts in self._reader.feed(bytes(data.body)):
             yield Event(facts)
 
     def _known_events(self) -> Iterator[Update]:

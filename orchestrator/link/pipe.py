@@ -31,6 +31,9 @@ class Pipe(Protocol):
     def close(self) -> None:
         """Let go of the link, whatever its state; returns soon."""
 
+    def is_alive(self) -> bool:
+        """Whether the link still holds, as far as this side knows."""
+
     def last_words(self) -> str:
         """What the carrier or the host said on standard error, and how it ended."""
 
@@ -86,6 +89,9 @@ class ProcessPipe:
             self._process.wait(timeout=CLOSE_DEADLINE_S)
         with contextlib.suppress(OSError):
             self._output.close()
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
 
     def last_words(self) -> str:
         with contextlib.suppress(ValueError):

@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.agent import frames
 from orchestrator.agent.frames import GREETING, Data, Frame, FrameError, Packer, StreamEnded
 from orchestrator.errors import InternalError, OrchError, ProtocolError, Unreachable
-from orchestrator.link import agentzip, bootstrap, carriers
+from orchestrator.link import agentzip, bootstrap, carriers, courier
 from orchestrator.link.pipe import Pipe
 from orchestrator.spec.hosts import Host
 
@@ -42,12 +42,22 @@ class Refused(OrchError):
 class Session:
     """One conversation with the agent on a host. Use as a context manager."""
 
-    def __init__(self, name: str, host: Host) -> None:
+    def __init__(self, name: str, host: Host, *, borrow: bool = False) -> None:
+        """Connect.
+
+        Args:
+            borrow: take the connection of the host's courier, if there is one.
+        """
         self._name = name
         self._host = host
-        self._pipe: Pipe = carriers.open_pipe(name, host)
+        lent = courier.borrow(name, host) if borrow else None
+        self.is_lent = lent is not None
         # Deflating costs more than a local pipe or a fast bus would.
         self.packer = Packer(level=0 if host.carrier == "local" else FIRST_LEVEL)
+        self._start(lent or carriers.open_pipe(name, host))
+
+    def _start(self, pipe: Pipe) -> None:
+        self._pipe: Pipe = pipe
         self._heard: queue.Queue[Frame | BaseException] = queue.Queue(_QUEUED_FRAMES)
         self._closed = threading.Event()
         self._pinged_at = time.monotonic()
@@ -55,6 +65,12 @@ class Session:
         self._greeted = False
         self._reader = threading.Thread(target=self._listen, name="link reader", daemon=True)
         self._reader.start()
+
+    def connect_anew(self) -> None:
+        """Give up a lent connection that does not answer, and make one of our own."""
+        self.close()
+        self.is_lent = False
+        self._start(carriers.open_pipe(self._name, self._host))
 
     def __enter__(self) -> Session:
         return self
@@ -75,7 +91,8 @@ class Session:
             "compress": self._host.carrier != "local",
             **facts,
         }
-        self._write(opening + frames.message(hello))
+        # Behind a lent connection the agent has been started already.
+        self._write((b"" if self.is_lent else opening) + frames.message(hello))
 
     def leave(self) -> None:
         """Close without waiting: everything that matters has been said and heard."""

@@ -32,6 +32,9 @@ WINDOW_BYTES = 64 << 20
 PACKET_BYTES = 256 << 10
 KEEPALIVE_S = 10
 _STDERR_SHOWN = 2000
+_READ_BYTES = 4 << 20
+# Authenticated encryption in one pass: half as fast again as the default beside its separate MAC.
+_FAST_CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 
 
 class SshPipe:
@@ -45,6 +48,7 @@ class SshPipe:
         self._channel = transport.open_session(
             window_size=WINDOW_BYTES, max_packet_size=PACKET_BYTES, timeout=deadline_s
         )
+        self._held = memoryview(b"")
         self._start(COMMAND)
 
     def _start(self, command: str) -> None:
@@ -62,10 +66,14 @@ class SshPipe:
         self._channel.transport._send_user_message(request)
 
     def read(self, count: int) -> bytes:
-        try:
-            return bytes(self._channel.recv(count))
-        except (OSError, EOFError):
-            return b""
+        if not self._held:
+            # paramiko moves what is left in its buffer at every read: take all there is at once.
+            try:
+                self._held = memoryview(self._channel.recv(_READ_BYTES))
+            except (OSError, EOFError):
+                return b""
+        part, self._held = self._held[:count], self._held[count:]
+        return bytes(part)
 
     def write(self, data: bytes) -> None:
         self._channel.sendall(data)
@@ -74,6 +82,9 @@ class SshPipe:
         with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
             self._channel.close()
             self._connection.close()
+
+    def is_alive(self) -> bool:
+        return bool(self._channel.transport.is_active()) and not self._channel.closed
 
     def last_words(self) -> str:
         if not self._channel.recv_stderr_ready():
@@ -187,6 +198,8 @@ def _transport_factory(preferred: list[str]) -> Any:
             **options,
         )
         security = transport.get_security_options()
+        fast = [cipher for cipher in _FAST_CIPHERS if cipher in security.ciphers]
+        security.ciphers = [*fast, *(c for c in security.ciphers if c not in fast)]
         security.key_types = sorted(security.key_types, key=lambda kind: not _known(kind))
         return transport
 

@@ -91,7 +91,7 @@ def log(name: str, host: Host, run_id: str, job: str | None, *, follow: bool) ->
         while True:
             frame = session.next(ANSWER_DEADLINE_S)
             if isinstance(frame, Data):
-                yield frame.body
+                yield bytes(frame.body)
             elif frame is not None and frame["type"] == "bye":
                 return
             elif frame is None:

@@ -42,6 +42,9 @@ class Host(Model):
     root: str = "~/.orch"
     """Where blobs, runs and leases live on the host."""
     connect_timeout: Duration = 20.0
+    keep_open: Duration | None = None
+    """Keep the connection, with an agent waiting, for so long after a run: the next one starts at
+    once. Without it every run logs in anew."""
 
     python: str | None = None
     """The interpreter of the steps: `python` and `python3` mean this one."""

@@ -36,7 +36,7 @@ class Bundle(_Part):
     """What came home."""
 
     size: int
-    sha256: str
+    manifest_sha256: str
     files: int = 0
 
 

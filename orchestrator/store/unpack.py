@@ -31,8 +31,11 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def unpack(bundle: Path, target: Path) -> Manifest:
+def unpack(bundle: Path, target: Path, manifest_sha256: str = "") -> Manifest:
     """Unpack a bundle into a new directory that appears only when everything in it is right.
+
+    Args:
+        manifest_sha256: what the host says of its manifest; not checked when empty.
 
     Raises:
         EvidenceError: a member is unsafe, too large, damaged, missing or not in the manifest.
@@ -42,11 +45,10 @@ def unpack(bundle: Path, target: Path) -> Manifest:
     fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         with zipfile.ZipFile(bundle) as archive:
-            contents = _manifest_of(archive, bundle)
+            contents = _manifest_of(archive, bundle, manifest_sha256)
             for member in contents.members:
                 _extract(archive, member, fresh)
-            manifest_text = archive.read(manifest.FILE_NAME)
-        (fresh / manifest.FILE_NAME).write_bytes(manifest_text)
+            (fresh / manifest.FILE_NAME).write_bytes(archive.read(manifest.FILE_NAME))
         fresh.chmod(0o755)
         fresh.replace(target)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
@@ -56,7 +58,7 @@ def unpack(bundle: Path, target: Path) -> Manifest:
     return contents
 
 
-def check_members(bundle: Path) -> Manifest:
+def check_members(bundle: Path, manifest_sha256: str = "") -> Manifest:
     """Check every member of a bundle against its manifest, writing nothing.
 
     Raises:
@@ -64,7 +66,7 @@ def check_members(bundle: Path) -> Manifest:
     """
     try:
         with zipfile.ZipFile(bundle) as archive:
-            contents = _manifest_of(archive, bundle)
+            contents = _manifest_of(archive, bundle, manifest_sha256)
             for member in contents.members:
                 _copy_checked(archive, member, None)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, OSError) as error:
@@ -72,7 +74,7 @@ def check_members(bundle: Path) -> Manifest:
     return contents
 
 
-def _manifest_of(archive: zipfile.ZipFile, bundle: Path) -> Manifest:
+def _manifest_of(archive: zipfile.ZipFile, bundle: Path, expected_sha256: str) -> Manifest:
     infos = {info.filename: info for info in archive.infolist()}
     _check_bounds(archive, bundle)
     info = infos.pop(manifest.FILE_NAME, None)
@@ -80,8 +82,15 @@ def _manifest_of(archive: zipfile.ZipFile, bundle: Path) -> Manifest:
         raise EvidenceError(f"{bundle} has no {manifest.FILE_NAME}")
     if info.file_size > MAX_MANIFEST_BYTES:
         raise EvidenceError(f"the manifest of {bundle} is too large")
+    text = archive.read(info)
+    found = hashlib.sha256(text).hexdigest()
+    if expected_sha256 and found != expected_sha256:
+        raise EvidenceError(
+            f"the manifest of {bundle} is {found[:12]}, the host's is {expected_sha256[:12]}",
+            expected="equal sha256",
+        )
     try:
-        contents = Manifest.from_json(archive.read(info).decode("utf-8"))
+        contents = Manifest.from_json(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise EvidenceError(f"the manifest of {bundle} is not usable: {error}") from error
     listed = {member.path for member in contents.members}

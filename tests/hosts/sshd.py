@@ -146,6 +146,7 @@ def _write_files(folder: Path, port: int, banner: str) -> None:
         "PermitRootLogin yes",
         "LogLevel VERBOSE",
         "MaxStartups 100",
+        "Subsystem sftp internal-sftp",
     ]
     if banner:
         (folder / "banner").write_text(banner, "utf-8")

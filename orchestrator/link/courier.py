@@ -1,0 +1,245 @@
+"""A connection that is kept open between runs, with an agent waiting at its far end.
+
+Logging in and starting an agent takes longer than most rounds need. A host with `keep_open: 10m`
+gets a courier: a process of this user, on this machine, that holds the connection for so long after
+the last run and lends it to the next one through a socket that only this user can reach. It knows
+nothing of what it carries. Whatever goes wrong with it, the run makes a connection of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import select
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from orchestrator.agent.frames import GREETING
+from orchestrator.errors import OrchError
+from orchestrator.link import agentzip, bootstrap, carriers
+from orchestrator.link.pipe import Pipe
+from orchestrator.spec.hosts import Host
+
+CONNECT_DEADLINE_S = 0.3
+_PIECE_BYTES = 256 << 10
+_WATCH_S = 15.0
+# A clock that ran on while nothing was watched means that this machine slept.
+_SLEPT_S = 40.0
+
+
+class CourierPipe:
+    """The lent connection: the agent behind it has been started and has not yet been spoken to."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+
+    def read(self, count: int) -> bytes:
+        try:
+            return self._socket.recv(count)
+        except OSError:
+            return b""
+
+    def write(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def is_alive(self) -> bool:
+        return self._socket.fileno() >= 0
+
+    def last_words(self) -> str:
+        return ""
+
+    def exit_code(self) -> int | None:
+        return None
+
+
+def borrow(name: str, host: Host) -> CourierPipe | None:
+    """The connection of this host's courier, if one is there and free."""
+    if not is_wanted(host):
+        return None
+    path = _socket_path(name, host)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(CONNECT_DEADLINE_S)
+    try:
+        _check_private(path.parent)
+        connection.connect(str(path))
+        # The courier greets when its link was alive a moment ago; it closes the socket otherwise.
+        if connection.recv(1) != b"\x01":
+            connection.close()
+            return None
+    except OSError:
+        connection.close()
+        return None
+    connection.settimeout(None)
+    return CourierPipe(connection)
+
+
+def provide(name: str, host: Host) -> None:
+    """See to it that the next run finds a courier; returns at once."""
+    if not is_wanted(host) or _socket_path(name, host).exists():
+        return
+    order = json.dumps({"name": name, "host": host.model_dump(mode="json")})
+    log = _socket_path(name, host).with_suffix(".log")
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "orchestrator.link.courier"],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+    assert process.stdin is not None
+    process.stdin.write(order.encode("utf-8"))
+    process.stdin.close()
+    # Its parent is about to end; nobody waits for it, and that is not a leak.
+    process.returncode = 0
+
+
+def dismiss(name: str, host: Host) -> bool:
+    """End this host's courier; False when there is none."""
+    path = _socket_path(name, host).with_suffix(".pid")
+    try:
+        os.kill(int(path.read_text("ascii")), signal.SIGTERM)
+    except (FileNotFoundError, ProcessLookupError, ValueError):
+        return False
+    return True
+
+
+def is_wanted(host: Host) -> bool:
+    return host.keep_open is not None and hasattr(socket, "AF_UNIX")
+
+
+def _socket_path(name: str, host: Host) -> Path:
+    """One courier for one way to one host with one version of the agent."""
+    key = name + host.model_dump_json() + hashlib.sha256(agentzip.build()).hexdigest()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    # Short: a socket's path may have little more than a hundred bytes.
+    return cache / "orch" / f"{hashlib.sha256(key.encode('utf-8')).hexdigest()[:16]}.sock"
+
+
+def _check_private(folder: Path) -> None:
+    facts = folder.stat()
+    if facts.st_uid != os.getuid() or stat.S_IMODE(facts.st_mode) & 0o077:
+        raise PermissionError(f"{folder} is open to others")
+
+
+# ---- the courier itself
+
+
+def main() -> None:
+    """Run a courier; the order stands on standard input."""
+    order = json.loads(sys.stdin.read())
+    # Checked when hosts.yaml was read; its durations are numbers by now.
+    host = Host.model_construct(**order["host"])
+    with contextlib.suppress(OrchError, OSError, FileExistsError):
+        _Courier(order["name"], host).serve()
+
+
+class _Courier:
+    def __init__(self, name: str, host: Host) -> None:
+        self._name = name
+        self._host = host
+        self._path = _socket_path(name, host)
+        self._pid_file = self._path.with_suffix(".pid")
+        self._alive_at = time.time()
+
+    def serve(self) -> None:
+        """Lend the connection until nobody has wanted it for `keep_open`."""
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_private(self._path.parent)
+        # Whoever makes the file is the courier; another one that was started as well leaves.
+        with self._pid_file.open("x", encoding="ascii") as file:
+            file.write(str(os.getpid()))
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        pipe: Pipe | None = None
+        try:
+            pipe = self._new_agent()
+            with socket.socket(socket.AF_UNIX) as listener:
+                self._path.unlink(missing_ok=True)
+                listener.bind(str(self._path))
+                self._path.chmod(0o600)
+                listener.listen(1)
+                while self._lend(listener, pipe):
+                    pipe.close()
+                    pipe = self._new_agent()
+        finally:
+            self._path.unlink(missing_ok=True)
+            self._pid_file.unlink(missing_ok=True)
+            if pipe is not None:
+                pipe.close()
+
+    def _new_agent(self) -> Pipe:
+        """A fresh agent that has greeted and waits."""
+        pipe = carriers.open_pipe(self._name, self._host)
+        pipe.write(
+            bootstrap.opening(
+                agentzip.build(),
+                root=self._host.root,
+                interpreter=carriers.first_line(self._host),
+            )
+        )
+        seen = b""
+        while not seen.endswith(GREETING):
+            piece = pipe.read(1)
+            if not piece or len(seen) > 1 << 20:
+                raise OSError("the agent did not greet")
+            seen += piece
+        self._alive_at = time.time()
+        return pipe
+
+    def _lend(self, listener: socket.socket, pipe: Pipe) -> bool:
+        """Wait for a run and carry its bytes; False when it is time to go."""
+        assert self._host.keep_open is not None
+        end = time.monotonic() + self._host.keep_open
+        while time.monotonic() < end:
+            ready, _, _ = select.select([listener], [], [], min(_WATCH_S, end - time.monotonic()))
+            slept = time.time() - self._alive_at > _SLEPT_S
+            self._alive_at = time.time()
+            if slept or not pipe.is_alive():
+                # The next run makes its own connection, and a courier after it.
+                return False
+            if ready:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.sendall(b"\x01" + GREETING)
+                    _carry(connection, pipe)
+                return True
+        return False
+
+
+def _carry(connection: socket.socket, pipe: Pipe) -> None:
+    """Bytes both ways until one side has no more."""
+
+    def home() -> None:
+        with contextlib.suppress(OSError):
+            while piece := pipe.read(_PIECE_BYTES):
+                connection.sendall(piece)
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+
+    carrying = threading.Thread(target=home, name="courier home", daemon=True)
+    carrying.start()
+    with contextlib.suppress(OSError, EOFError):
+        while piece := connection.recv(_PIECE_BYTES):
+            pipe.write(piece)
+    # The run has left: its agent sees the end of its input, and says nothing more.
+    pipe.close()
+    carrying.join(timeout=5)
+
+
+if __name__ == "__main__":
+    main()
