@@ -9,7 +9,7 @@ from preflight.config import Config
 from preflight.finding import Grade, Hit, Profile, Severity
 from preflight.rule import Rule
 from preflight.rules.device.factories import FACTORIES, device_text, in_jit_body, is_host
-from preflight.syntax.python import PythonFile, integer, keyword
+from preflight.syntax.python import PythonFile, integer, keyword, names_in
 
 RULE = Rule(
     name="scalar-store-loop",
@@ -26,6 +26,7 @@ RULE = Rule(
     pitfalls=(1,),
 )
 SMALL_RANGE = 64
+_INDEX_NODES = (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.expr_context)
 
 
 def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
@@ -34,7 +35,7 @@ def check_python(file: PythonFile, config: Config) -> Iterator[Hit]:
         if _is_short(loop) or in_jit_body(file, loop):
             continue
         for statement in loop.body:
-            target = _scalar_target(statement)
+            target = _scalar_target(statement, _counters(loop))
             if target is None:
                 continue
             made = _factory_of(file, loop, target)
@@ -55,37 +56,44 @@ def _is_short(loop: ast.For | ast.While) -> bool:
     return is_range and bool(counts) and len(known) == len(counts) and max(known) <= SMALL_RANGE
 
 
-def _scalar_target(statement: ast.stmt) -> str | None:
-    """`t` for `t[i] = ...` and `t[i, j] = ...`; None for slices and other targets."""
+def _counters(loop: ast.For | ast.While) -> set[str]:
+    """Names that count: the targets of a `for`, and what the loop adds whole numbers to."""
+    found = set()
+    if isinstance(loop, ast.For):
+        found = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    for node in ast.walk(loop):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            found |= {node.target.id} if integer(node.value) is not None else set()
+    return found
+
+
+def _scalar_target(statement: ast.stmt, counters: set[str]) -> str | None:
+    """`t` for `t[i] = ...` with a counter `i`; None for slices, index tensors, other targets."""
     if not isinstance(statement, (ast.Assign, ast.AugAssign)):
         return None
     target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
     if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
         return None
     parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
-    whole = any(isinstance(part, ast.Slice) or _is_ellipsis(part) for part in parts)
-    return None if whole else target.value.id
-
-
-def _is_ellipsis(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is Ellipsis
+    plain = all(isinstance(node, _INDEX_NODES) for part in parts for node in ast.walk(part))
+    counts = bool({name for part in parts for name in names_in(part)} & counters)
+    return target.value.id if plain and counts else None
 
 
 def _factory_of(file: PythonFile, loop: ast.stmt, name: str) -> ast.Call | None:
     """The factory that made `name` one-dimensional, unless it is surely on the CPU."""
-    scope = file.scope_of(loop)
-    for node in ast.walk(scope):
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
-            continue
-        if not any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
-            continue
-        call = node.value
-        if file.qualified(call.func) not in FACTORIES:
-            return None
-        if is_host(device_text(file, keyword(call, "device"))):
-            return None
-        return call if _is_one_dimensional(call) else None
-    return None
+    made = [
+        node.value
+        for node in ast.walk(file.scope_of(loop))
+        if isinstance(node, ast.Assign)
+        and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
+    ]
+    call = made[0] if len(made) == 1 else None
+    if not isinstance(call, ast.Call) or file.qualified(call.func) not in FACTORIES:
+        return None
+    if is_host(device_text(file, keyword(call, "device"))):
+        return None
+    return call if _is_one_dimensional(call) else None
 
 
 def _is_one_dimensional(call: ast.Call) -> bool:

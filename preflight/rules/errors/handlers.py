@@ -12,6 +12,7 @@ _EXPECTED = re.compile(
     r"fall(?:s|ing|en)?[ -]?back|fallback|shut(?:ting)?[ -]?down|clean(?:ing)?[ -]?up|optional",
     re.IGNORECASE,
 )
+_PLAIN = (ast.Constant, ast.Name)
 _TRACING = frozenset(
     ("exception", "print_exc", "format_exc", "format_exception", "print_exception")
 )
@@ -97,14 +98,25 @@ def _makes_text(call: ast.Call) -> bool:
 
 
 def tries_imports_only(file: PythonFile, handler: ast.ExceptHandler) -> bool:
-    """The try body asks only whether something is there: imports and capability questions."""
+    """The try body asks only whether something is there: an import, or a name."""
     block = file.parent(handler)
     if not isinstance(block, ast.Try):
         return False
     return all(
         isinstance(statement, (ast.Import, ast.ImportFrom))
-        or (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant))
+        or (isinstance(statement, ast.Assign) and isinstance(statement.value, _PLAIN))
+        or (isinstance(statement, ast.Expr) and _appends(statement.value))
         for statement in block.body
+    )
+
+
+def _appends(node: ast.expr) -> bool:
+    """`names.append(name)`: the list of what was found."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "append"
+        and all(isinstance(argument, _PLAIN) for argument in node.args)
     )
 
 
