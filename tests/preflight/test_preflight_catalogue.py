@@ -31,7 +31,11 @@ def test_no_row_is_empty_and_everything_in_it_exists(lesson: Lesson) -> None:
     assert all((ROOT / path).exists() for _, path in lesson.features)
 
 
-PAGES = [ROOT / "docs" / "pitfalls.md", *sorted((ROOT / "docs" / "rules").glob("*.md"))]
+PAGES = [
+    ROOT / "docs" / "pitfalls.md",
+    ROOT / "docs" / "preflight.md",
+    *sorted((ROOT / "docs" / "rules").glob("*.md")),
+]
 
 
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)

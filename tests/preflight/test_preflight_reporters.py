@@ -121,6 +121,10 @@ def test_sarif_of_every_rule_follows_the_schema(lint, fixtures_schema: dict[str,
 
     jsonschema.Draft4Validator(fixtures_schema).validate(document)
     assert len(document["runs"][0]["results"]) >= 9
+    region = document["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"]
+    region["startLine"] = 0
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft4Validator(fixtures_schema).validate(document)
 
 
 @pytest.fixture

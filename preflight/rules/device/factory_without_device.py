@@ -42,7 +42,10 @@ def check_project(project: Project) -> Iterator[Hit]:
 
 
 def _exposed_files(project: Project) -> set[str]:
-    """Files under `device-explicit`, files that set a default device, and what those import."""
+    """Files under `device-explicit`, files that set a default device, and what those import.
+
+    A test that sets one speaks for itself only, not for the library it imports.
+    """
     setters = [
         path
         for path in project.paths("python")
@@ -57,7 +60,9 @@ def _exposed_files(project: Project) -> set[str]:
             continue
         found.add(path)
         file = project.python(path)
-        for name in set(file.aliases.values()) if file else ():
+        if file is None or "test" in file.roles:
+            continue
+        for name in set(file.aliases.values()):
             setters += [p for p in project.module_paths(name, path) if p not in found]
     return found
 

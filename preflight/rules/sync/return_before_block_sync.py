@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from preflight.config import Config
 from preflight.finding import Hit, Profile, Severity
@@ -17,7 +18,10 @@ from preflight.rules.sync.threads import (
     traps,
     warp_uniform_names,
 )
-from preflight.syntax.cuda import CudaFile, identifiers, text
+from preflight.syntax.cuda import CudaFile, identifiers, inside, text
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 RULE = Rule(
     name="return-before-block-sync",
@@ -42,12 +46,14 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
         warps = warp_uniform_names(function)
         last = syncs[-1].node.start_byte
         for node in function.returns:
-            if node.start_byte > last:
+            if node.start_byte > last or _in_lambda(node):
                 continue
             for branch in enclosing_ifs(function, node)[-1:]:
                 condition = condition_of(branch)
                 if condition is None or is_constexpr(branch) or traps(branch):
                     continue
+                if any(inside(call.node, branch) for call in syncs):
+                    continue  # the threads that leave meet the others at barriers of their own
                 whole_warps = bool(identifiers(condition) & warps) or "threadIdx.x / 32" in text(
                     condition
                 )
@@ -59,3 +65,13 @@ def check_cuda(file: CudaFile, config: Config) -> Iterator[Hit]:
                         "below",
                         related=(file.related(later.node.start_byte, "the barrier they miss"),),
                     )
+
+
+def _in_lambda(node: Node) -> bool:
+    """The return leaves a lambda and not the kernel."""
+    up = node.parent
+    while up is not None and up.type != "function_definition":
+        if up.type == "lambda_expression":
+            return True
+        up = up.parent
+    return False
