@@ -15,6 +15,7 @@ from preflight.checking import FileResult, bind, check_file
 from preflight.config import Config, ConfigError
 from preflight.discover import Target, discover
 from preflight.finding import Finding, Severity
+from preflight.hosts import with_known_hosts
 from preflight.rule import RegisteredRule, Registry, registry
 from preflight.settle import Settled, settle
 
@@ -63,6 +64,7 @@ def run(paths: Iterable[Path], config: Config, options: Options | None = None) -
     """Lint the given files and folders. Raises PathMissing and ConfigError."""
     options = options or Options()
     start = time.perf_counter()
+    config = with_known_hosts(config)
     rules = registry()
     active = active_rules(rules, config, options)
     targets = discover(paths, config)
@@ -79,7 +81,7 @@ def run(paths: Iterable[Path], config: Config, options: Options | None = None) -
         suppressed=settled.suppressed,
         files=len(targets),
         skipped_functions=sum(result.skipped_functions for result in results),
-        unknown_hosts=not config.hosts,
+        unknown_hosts=not config.hosts and any(t.language == "cuda" for t in targets),
         elapsed_s=time.perf_counter() - start,
     )
 

@@ -1,40 +1,52 @@
-"""What is known of GPU hosts: `x-gpu` blocks of hosts.yaml, and the configuration."""
+"""What is known of GPU hosts: `x-gpu` blocks of the project's hosts.yaml, and the configuration."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from preflight.config import Host
-from preflight.syntax.yaml import YamlNode, entries, item, scalar
+from preflight.config import Config, Host
 
 if TYPE_CHECKING:
-    from preflight.project import Project
+    from preflight.syntax.yaml import YamlNode
 
 _TEXT = ("arch", "interconnect")
 _NUMBERS = ("sms", "gpus", "smem_optin", "max_threads")
 
 
-def hosts_of(project: Project) -> dict[str, Host]:
-    """Hosts by name. A key given in both places is taken from the configuration."""
-    found: dict[str, Host] = {}
-    for path in project.paths("yaml"):
-        if path.rsplit("/", 1)[-1] in ("hosts.yaml", "hosts.yml"):
-            found.update(_read(project, path))
-    for name, host in project.config.hosts.items():
+def with_known_hosts(config: Config) -> Config:
+    """The configuration with the hosts that hosts.yaml describes; its own facts win."""
+    found = _described(config)
+    for name, host in config.hosts.items():
         written = found.get(name, Host(name))
         known = {key: value for key, value in vars(host).items() if value is not None}
         found[name] = replace(written, **known)
-    return found
+    return replace(config, hosts=found)
 
 
-def _read(project: Project, path: str) -> dict[str, Host]:
-    file = project.yaml(path)
-    table = file.get("hosts") if file else None
-    return {key.value: _host(key.value, item(value, "x-gpu")) for key, value in entries(table)}
+def _described(config: Config) -> dict[str, Host]:
+    file = config.root / "hosts.yaml"
+    data = file.read_bytes() if file.is_file() else b""
+    # Most projects describe no GPU there, and reading YAML costs more than all else in a commit.
+    if b"x-gpu" not in data:
+        return {}
+    from preflight.syntax.yaml import YamlError, YamlFile, entries, item
+
+    try:
+        table = YamlFile("hosts.yaml", data).get("hosts")
+    except (YamlError, UnicodeDecodeError):
+        # The file pass reports that hosts.yaml does not parse; here nothing is known of its hosts.
+        return {}
+    return {
+        key.value: _host(key.value, block)
+        for key, value in entries(table)
+        if (block := item(value, "x-gpu")) is not None
+    }
 
 
-def _host(name: str, node: YamlNode | None) -> Host:
+def _host(name: str, node: YamlNode) -> Host:
+    from preflight.syntax.yaml import entries, scalar
+
     values: dict[str, str | int] = {}
     for key, value in entries(node):
         word = scalar(value)

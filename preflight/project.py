@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from preflight.checking import Unparsed, is_ours, parse_cuda, parse_python, parse_yaml
-from preflight.config import Config, Host
+from preflight.config import Config
 from preflight.discover import Target
 from preflight.source import Source
 
@@ -104,13 +104,6 @@ class Project:
                 )
             found.append(Experiment(file, scalar(file.get("host")), tuple(commands)))
         return found
-
-    @cached_property
-    def hosts(self) -> dict[str, Host]:
-        """Host profiles of the configuration, completed by what a hosts.yaml of the root says."""
-        from preflight.hosts import hosts_of
-
-        return hosts_of(self)
 
     def code_of(self, experiment: Experiment) -> set[str]:
         """Files an experiment runs: entry modules and scripts, local imports, CUDA beside them."""

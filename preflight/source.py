@@ -42,9 +42,16 @@ class Source:
 
     def line_text(self, line: int) -> str:
         """The text of a line without its ending; bytes that are not UTF-8 show as U+FFFD."""
+        return self._line_bytes(line).decode("utf-8", "replace")
+
+    def line_end(self, line: int) -> int:
+        """Byte offset behind a line's last character, before its ending."""
+        return self.line_starts[line - 1] + len(self._line_bytes(line))
+
+    def _line_bytes(self, line: int) -> bytes:
         start = self.line_starts[line - 1]
         end = self.line_starts[line] if line < len(self.line_starts) else len(self.data)
-        return self.data[start:end].rstrip(b"\r\n").decode("utf-8", "replace")
+        return self.data[start:end].rstrip(b"\r\n")
 
     def span(self, start: int, end: int) -> Span:
         end = max(end, start)
@@ -58,8 +65,7 @@ class Source:
         )
 
     def line_span(self, line: int) -> Span:
-        start = self.line_starts[line - 1]
-        return self.span(start, start + len(self.line_text(line).encode("utf-8", "replace")))
+        return self.span(self.line_starts[line - 1], self.line_end(line))
 
     def hit(
         self,

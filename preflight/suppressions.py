@@ -78,8 +78,7 @@ def _parse(
 ) -> Suppression:
     text, last_line = _joined(comment, by_line)
     match = _GRAMMAR.match(text)
-    width = len(source.line_text(comment.line).encode("utf-8", "replace"))
-    end = source.line_starts[comment.line - 1] + width
+    end = source.line_end(comment.line)
     rules: tuple[str, ...] = ()
     reason = until = problem = ""
     whole_file = False

@@ -42,4 +42,6 @@ def summary(report: Report) -> str:
         notes.append(f"{len(report.suppressed)} suppressed")
     if report.skipped_functions:
         notes.append(f"{report.skipped_functions} GPU functions did not parse and were not checked")
+    if report.unknown_hosts:
+        notes.append("no host is described, so limits of hosts were not checked")
     return f"preflight: {' '.join(parts)}{''.join(f'; {note}' for note in notes)}"

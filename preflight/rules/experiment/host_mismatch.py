@@ -31,7 +31,7 @@ _FACTS = {
 def check_project(project: Project) -> Iterator[Hit]:
     for experiment in project.experiments:
         name = experiment.host_name
-        host = project.hosts.get(name) if name and name != "any" else None
+        host = project.config.hosts.get(name) if name and name != "any" else None
         if host is not None:
             yield from _gpu_hits(experiment.file, host)
             yield from _condition_hits(project, experiment, host)

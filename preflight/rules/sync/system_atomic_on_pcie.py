@@ -30,7 +30,7 @@ _MARKS = (b"sys", b"_system")
 def check_project(project: Project) -> Iterator[Hit]:
     seen: set[tuple[str, int]] = set()
     for experiment in project.experiments:
-        host = project.hosts.get(experiment.host_name or "")
+        host = project.config.hosts.get(experiment.host_name or "")
         if host is None or (host.interconnect or "").lower() != "pcie":
             continue
         for path in sorted(project.code_of(experiment)):
