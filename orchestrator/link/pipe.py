@@ -45,6 +45,7 @@ class ProcessPipe:
     """A pipe to a local child process: the local agent, or a program that carries the link."""
 
     def __init__(self, argv: Sequence[str]) -> None:
+        self._said = ""
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         try:
             self._process = subprocess.Popen(
@@ -89,15 +90,19 @@ class ProcessPipe:
             self._process.wait(timeout=CLOSE_DEADLINE_S)
         with contextlib.suppress(OSError):
             self._output.close()
+        if not self._errors.closed:
+            self._said = self._read_errors()
+            self._errors.close()
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
     def last_words(self) -> str:
-        with contextlib.suppress(ValueError):
-            self._errors.seek(0)
-            return self._errors.read()[-_STDERR_SHOWN:].decode("utf-8", "replace").strip()
-        return ""
+        return self._said if self._errors.closed else self._read_errors()
+
+    def _read_errors(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read()[-_STDERR_SHOWN:].decode("utf-8", "replace").strip()
 
     def exit_code(self) -> int | None:
         try:

@@ -34,7 +34,6 @@ class LiveTeller:
             get_renderable=self._render,
             console=self._console,
             refresh_per_second=8,
-            transient=True,
         )
         self._live.start()
 
@@ -74,6 +73,8 @@ class LiveTeller:
         """The table refreshes by itself."""
 
     def close(self) -> None:
+        """Leave the last table on the screen: it is the list of what ran."""
+        self._status = ""
         self._live.stop()
 
     # -- drawing

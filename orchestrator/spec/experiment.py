@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from orchestrator.spec.compare import CompareRule
 from orchestrator.spec.model import Model, nearest
 from orchestrator.spec.quantity import Duration, Size, wrong
 from orchestrator.spec.words import (
@@ -159,5 +160,7 @@ class Experiment(Model):
     log_limit: Size = 64_000_000
     """Longest log kept of each point."""
     steps: Annotated[tuple[Step, ...], Field(min_length=1)]
+    compare: tuple[CompareRule, ...] = ()
+    """How artifacts of two runs of this experiment are compared; `orch diff` reads it."""
     ledger: TreePath | None = None
     """Predictions made before the run; a path relative to this file."""

@@ -65,6 +65,10 @@ class SlowLink:
             return
         finally:
             self._writers -= {writer, far_writer}
+            for side in (writer, far_writer):
+                side.close()
+                with contextlib.suppress(ConnectionError, OSError):
+                    await side.wait_closed()
 
     async def _carry(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         pieces: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_BUFFERED_PIECES)

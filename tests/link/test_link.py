@@ -1,0 +1,343 @@
+"""The session over real carriers: noise, refusals, silence, dropped and slow links."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import HostKeyChanged, HostKeyUnknown, Unreachable
+from orchestrator.link import courier, visits
+from orchestrator.link.session import Refused, Session
+from orchestrator.spec.hosts import Host
+from tests.conftest import COMMAND_DEADLINE_S, Project
+from tests.hosts import slowlink
+from tests.hosts.sshd import SshServer
+
+
+def local(tmp_path: Path) -> Host:
+    return Host(local=True, root=str(tmp_path / "root"))
+
+
+def via(tmp_path: Path, script: str) -> Host:
+    return Host(via=("bash", "-c", script, "--"), root=str(tmp_path / "root"))
+
+
+def over_ssh(server: SshServer, tmp_path: Path, carrier: str, **more: object) -> Host:
+    return Host(
+        **{carrier: "testhost"}, ssh_config=str(server.config), root=str(tmp_path / "root"), **more
+    )
+
+
+class TestNoise:
+    @pytest.mark.parametrize(
+        "noise",
+        [
+            "echo banner",
+            "printf 'no newline'",
+            "head -c 100000 /dev/urandom",
+            "printf '\\0orch-agen'",
+        ],
+    )
+    def test_what_start_up_files_print_does_not_matter(self, tmp_path: Path, noise: str) -> None:
+        host = via(tmp_path, f'{noise}; exec "$@"')
+
+        assert visits.runs("noisy", host) == []
+
+    def test_doctor_shows_the_noise(self, tmp_path: Path) -> None:
+        found = visits.checkup("noisy", via(tmp_path, 'echo "hello, user"; exec "$@"'))
+
+        assert found.noise == b"hello, user\n"
+
+
+class TestWhatGoesWrong:
+    def test_a_carrier_that_is_not_there(self, tmp_path: Path) -> None:
+        host = Host(via=("no-such-program", "--"), root=str(tmp_path))
+
+        with pytest.raises(Unreachable, match="cannot start `no-such-program`"):
+            visits.runs("gone", host)
+
+    def test_a_host_without_that_interpreter(self, tmp_path: Path) -> None:
+        host = Host(via=("env",), root=str(tmp_path), agent_python="/nowhere/python3")
+
+        with pytest.raises(Unreachable, match="no such interpreter"):
+            visits.runs("bare", host)
+
+    def test_a_carrier_that_says_why_it_failed(self, tmp_path: Path) -> None:
+        host = via(tmp_path, "echo 'pod not found' >&2; exit 3")
+
+        with pytest.raises(Unreachable, match=r"exit code 3; pod not found"):
+            visits.runs("pod", host)
+
+    def test_an_unknown_run_is_refused_by_the_host(self, tmp_path: Path) -> None:
+        with pytest.raises(Refused, match="names no single run"):
+            visits.status("here", local(tmp_path), "20260101")
+
+    def test_a_run_id_cannot_leave_the_root(self, tmp_path: Path) -> None:
+        with pytest.raises(Exception, match="not a run id"):
+            visits.status("here", local(tmp_path), "../../etc")
+
+    def test_nobody_listens_on_the_port(self, tmp_path: Path) -> None:
+        host = Host(ssh="127.0.0.1:1", root=str(tmp_path), connect_timeout="3s")
+
+        with pytest.raises(Unreachable, match="no connection to `gone`"):
+            visits.runs("gone", host)
+
+
+@pytest.mark.parametrize("carrier", ["ssh", "openssh"])
+class TestHostKeys:
+    def test_a_trusted_key_passes(
+        self, tmp_path: Path, trusted_ssh: SshServer, carrier: str
+    ) -> None:
+        assert visits.runs("there", over_ssh(trusted_ssh, tmp_path, carrier)) == []
+
+    def test_an_unknown_key_is_refused(
+        self, tmp_path: Path, trusted_ssh: SshServer, carrier: str
+    ) -> None:
+        trusted_ssh.distrust()
+
+        with pytest.raises(HostKeyUnknown, match=r"SHA256:.*orch hosts trust there"):
+            visits.runs("there", over_ssh(trusted_ssh, tmp_path, carrier))
+
+    def test_a_changed_key_is_refused_with_file_and_line(
+        self, tmp_path: Path, trusted_ssh: SshServer, carrier: str
+    ) -> None:
+        trusted_ssh.trust_another_key()
+
+        with pytest.raises(HostKeyChanged) as caught:
+            visits.runs("there", over_ssh(trusted_ssh, tmp_path, carrier))
+
+        assert f"{trusted_ssh.known_hosts}:2" in str(caught.value)
+
+    def test_trusting_the_key_makes_it_pass(
+        self, project: Project, trusted_ssh: SshServer, carrier: str
+    ) -> None:
+        root = project.home / "root"
+        project.write("hosts.yaml", trusted_ssh.hosts_yaml("there", carrier, root=root))
+        trusted_ssh.distrust()
+
+        refused = project.orch("doctor", "there")
+        fingerprint = refused.err.split("SHA256:")[1].split(";")[0]
+        wrong = project.orch("hosts", "trust", "there", "--fingerprint", "SHA256:wrong")
+        nobody = project.orch("hosts", "trust", "there")
+        trusted = project.orch("hosts", "trust", "there", "--fingerprint", f"SHA256:{fingerprint}")
+
+        assert refused.code == 5
+        assert wrong.code == nobody.code == 2
+        assert trusted.code == 0, trusted.text
+        assert project.orch("doctor", "there").code == 0
+
+
+QUICK = """
+experiment: quick
+kind: probe
+timeout: 30s
+steps:
+  - {id: a, run: echo a}
+"""
+
+WAITING = """
+experiment: waiting
+kind: probe
+timeout: 60s
+env: {GATE: "<gate>"}
+steps:
+  - id: wait
+    run: |
+      echo begun
+      while [ ! -e "$GATE" ]; do sleep 0.05; done
+      head -c 3000000 /dev/urandom > "$ORCH_OUT/big.bin"
+"""
+
+
+def wait_for(path: Path) -> None:
+    end = time.monotonic() + COMMAND_DEADLINE_S
+    while not path.exists():
+        assert time.monotonic() < end, f"waited in vain for {path}"
+        time.sleep(0.02)
+
+
+class TestSlowAndBrokenLinks:
+    def test_a_cut_link_is_tried_again_until_it_holds(
+        self, project: Project, trusted_ssh: SshServer
+    ) -> None:
+        gate = project.home / "go"
+        project.write("waiting.yaml", WAITING.replace("<gate>", str(gate)))
+        with slowlink.running(trusted_ssh.port, round_trip_s=0.02, bits_per_s=20e6) as link:
+            behind(project, trusted_ssh, link.port)
+            controller = project.start("run", "waiting.yaml", "--host", "far")
+            wait_for_begin(project)
+            link.cut()
+            gate.touch()
+            time.sleep(1)
+            link.mend()
+            out, err = controller.communicate(timeout=COMMAND_DEADLINE_S)
+
+        assert controller.returncode == 0, out + err
+        assert "the link broke" in out
+        assert project.orch("verify", "latest").code == 0
+
+    def test_a_link_that_stays_down_ends_with_5_and_says_how_to_go_on(
+        self, project: Project, trusted_ssh: SshServer
+    ) -> None:
+        gate = project.home / "go"
+        project.write("waiting.yaml", WAITING.replace("<gate>", str(gate)))
+        with slowlink.running(trusted_ssh.port, round_trip_s=0.0, bits_per_s=1e9) as link:
+            behind(project, trusted_ssh, link.port)
+            controller = project.start("run", "waiting.yaml", "--host", "far", "--patience", "2s")
+            wait_for_begin(project)
+            link.cut()
+            out, err = controller.communicate(timeout=COMMAND_DEADLINE_S)
+            link.mend()
+            gate.touch()
+            attached = project.orch("attach", "latest")
+
+        assert controller.returncode == 5, out + err
+        assert f"orch attach {project.last_run.name}" in err
+        assert attached.code == 0, attached.text
+
+    def test_a_bundle_that_was_cut_is_resumed_not_sent_again(
+        self, project: Project, trusted_ssh: SshServer
+    ) -> None:
+        gate = project.home / "go"
+        project.write("waiting.yaml", WAITING.replace("<gate>", str(gate)))
+        with slowlink.running(trusted_ssh.port, round_trip_s=0.01, bits_per_s=8e6) as link:
+            behind(project, trusted_ssh, link.port)
+            controller = project.start("run", "waiting.yaml", "--host", "far")
+            wait_for_begin(project)
+            gate.touch()
+            part = project.last_run / "bundle.zip.part"
+            wait_for(part)
+            end = time.monotonic() + COMMAND_DEADLINE_S
+            while part.stat().st_size < 1_000_000:
+                assert time.monotonic() < end
+                time.sleep(0.02)
+            carried = link.carried_bytes
+            link.cut()
+            link.mend()
+            out, err = controller.communicate(timeout=COMMAND_DEADLINE_S)
+
+        assert controller.returncode == 0, out + err
+        # The second connection carried what was missing, the agent and little else.
+        assert link.carried_bytes - carried < 2_900_000
+
+
+def behind(project: Project, server: SshServer, port: int) -> None:
+    """A host that is reached through a proxy on that port."""
+    config = project.home / "ssh_config"
+    text = server.config.read_text("utf-8").replace(f"Port {server.port}", f"Port {port}")
+    known = project.home / "known_hosts"
+    known.write_text(f"[127.0.0.1]:{port} {server.host_public_key}\n", "ascii")
+    config.write_text(text.replace(str(server.known_hosts), str(known)), "utf-8")
+    root = project.home / ".orch"
+    project.write(
+        "hosts.yaml",
+        f"hosts:\n  far: {{ssh: testhost, ssh_config: '{config}', root: '{root}'}}\n",
+    )
+
+
+def wait_for_begin(project: Project) -> None:
+    end = time.monotonic() + COMMAND_DEADLINE_S
+    while not any(
+        b"begun" in log.read_bytes() for log in project.home.glob(".orch/runs/*/steps/wait/log")
+    ):
+        assert time.monotonic() < end, "waited in vain for the step to begin"
+        time.sleep(0.02)
+
+
+class TestSizeGuard:
+    def test_refuses_before_anything_is_stored_or_sent(self, project: Project) -> None:
+        project.write("quick.yaml", QUICK + "max_upload: 1MB\n")
+        for number in range(12):
+            project.write(f"data/{number:02}.bin", os.urandom(100_000 + number))
+
+        done = project.orch("run", "quick.yaml")
+
+        assert done.code == 2
+        assert "data/11.bin" in done.err
+        assert "data/00.bin" not in done.err, "the ten largest, not all"
+        assert ".gitignore" in done.err
+        assert "max_upload" in done.err
+        assert project.runs == []
+        assert project.git("count-objects") == "0 objects, 0 kilobytes"
+
+    def test_committed_files_that_the_host_lacks_count_as_well(self, project: Project) -> None:
+        project.write("quick.yaml", QUICK + "max_upload: 1MB\n")
+        project.write("big.bin", os.urandom(2_000_000))
+        project.commit()
+
+        done = project.orch("run", "quick.yaml")
+
+        assert done.code == 2
+        assert "the host lacks files of 2.0 MB" in done.err
+        assert project.runs == []
+        assert project.git("for-each-ref", "refs/orch/") == ""
+
+    def test_what_the_host_has_is_not_sent_again(self, project: Project) -> None:
+        project.write("quick.yaml", QUICK)
+        project.write("big.bin", os.urandom(2_000_000))
+        project.orch("run", "quick.yaml")
+        project.write("small.txt", "new\n")
+
+        project.orch("run", "quick.yaml")
+
+        first, second = (project.record(run)["timings"]["uploaded_bytes"] for run in project.runs)
+        assert first > 2_000_000
+        assert second == 4
+
+
+class TestKeptConnection:
+    @pytest.fixture
+    def host(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted_ssh: SshServer) -> Host:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        return over_ssh(trusted_ssh, tmp_path, "ssh", keep_open="1m")
+
+    def test_the_second_run_does_not_log_in(self, project: Project, trusted_ssh: SshServer) -> None:
+        more = {"root": project.home / "root", "keep_open": "1m"}
+        project.write("hosts.yaml", trusted_ssh.hosts_yaml("there", "ssh", **more))
+        project.write("quick.yaml", QUICK)
+        log = trusted_ssh.folder / "sshd.log"
+        try:
+            first = project.orch("run", "quick.yaml", "--host", "there")
+            sockets = project.home / ".cache" / "orch"
+            end = time.monotonic() + COMMAND_DEADLINE_S
+            while not list(sockets.glob("*.sock")):
+                assert time.monotonic() < end, "no courier came"
+                time.sleep(0.05)
+            logins = log.read_text("utf-8").count("Accepted publickey")
+            (socket,) = sockets.glob("*.sock")
+            mode = socket.stat().st_mode
+            second = project.orch("run", "quick.yaml", "--host", "there")
+        finally:
+            closed = project.orch("hosts", "close", "there")
+
+        assert first.code == second.code == 0, first.text + second.text
+        record = project.record()
+        assert record["timings"]["connected_s"] < 1
+        assert mode & 0o077 == 0
+        # The courier itself logs in once more behind the second run; the run did not.
+        assert log.read_text("utf-8").count("Accepted publickey") <= logins + 1
+        assert "closed the connection" in closed.out
+
+    def test_a_dead_courier_is_no_obstacle(
+        self, host: Host, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = courier._socket_path("there", host)
+        path.parent.mkdir(mode=0o700, parents=True)
+        path.touch()
+
+        with Session("there", host, borrow=True) as session:
+            assert not session.is_lent
+            session.open("list")
+            session.expect("welcome", 30)
+
+    def test_a_folder_that_is_open_to_others_is_not_used(self, host: Host) -> None:
+        path = courier._socket_path("there", host)
+        path.parent.mkdir(mode=0o755, parents=True)
+
+        assert courier.borrow("there", host) is None
+
+    def test_without_keep_open_there_is_no_courier(self, tmp_path: Path) -> None:
+        assert courier.borrow("here", local(tmp_path)) is None
