@@ -1,0 +1,1 @@
+"""One report, several renderings: each reporter is a function from a report to text."""

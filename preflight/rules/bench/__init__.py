@@ -1,0 +1,1 @@
+"""Timings that do not measure what they claim."""

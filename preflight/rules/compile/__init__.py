@@ -1,0 +1,1 @@
+"""What makes torch.compile fall back to eager."""

@@ -1,0 +1,1 @@
+"""Failures that leave no trace."""

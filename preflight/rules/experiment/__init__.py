@@ -1,0 +1,1 @@
+"""Experiment, ledger and host files."""

@@ -1,0 +1,1 @@
+"""Grid, block and shared memory against what the hardware takes."""

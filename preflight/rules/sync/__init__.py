@@ -1,0 +1,1 @@
+"""Barriers, atomics and flags in CUDA code."""

@@ -1,0 +1,1 @@
+"""Bytes that break a script on the host."""

@@ -1,0 +1,1 @@
+"""Files as the rules see them: Python by `ast`, CUDA by tree-sitter, YAML by ruamel nodes."""

@@ -1,0 +1,1 @@
+SOURCES = ["notify.cu"]
