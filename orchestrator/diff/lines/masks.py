@@ -11,56 +11,86 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 
 VERSION = 1
 
 _CLOCK = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_PATH = r"[^\s'\"`:;,)\]>]{1,400}"
+_TIME_UNIT = (
+    r" ?(?:[nuµμm]?s|secs?|seconds?|m(?:illi|icro)seconds?|mins?|minutes?)(?![\w/])"
+)
+_DURATION = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?" + _TIME_UNIT)
 
-# Tried in this order at every place of a line. Every repetition is of one class and bounded, or
-# ends where the class does: no text makes one of these backtrack for long.
-BUILT_IN: tuple[tuple[str, str], ...] = (
-    ("ansi", r"\x1b\[[0-9;?]{0,64}[ -/]?[@-~]|\x1b\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|\x1b[@-_]"),
-    (
-        "progress",
-        r"\d{1,3}%\|[^|\n]{0,200}\|[^|\n]{0,120}"
-        r"|\[[=#>\-. ]{8,200}\][ \t]{0,4}\d{1,3}(?:\.\d+)?[ ]?%"
-        r"|\d{1,3}(?:\.\d+)?[ ]?%[ \t]{0,4}\[[=#>\-. ]{8,200}\]",
+
+class Mask(NamedTuple):
+    """One thing to hide. Only lines with one of the `signs` in them are searched for it."""
+
+    name: str
+    signs: tuple[str, ...]
+    pattern: str
+
+
+# Applied one after the other. Every repetition is of one class and bounded, or ends where the
+# class does: no text makes one of these backtrack for long. Patterns that begin with a digit or a
+# letter are found several times faster than those that begin with something optional.
+BUILT_IN: tuple[Mask, ...] = (
+    Mask(
+        "ansi",
+        ("\x1b",),
+        r"\x1b\[[0-9;?]{0,64}[ -/]?[@-~]|\x1b\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|\x1b[@-_]",
     ),
-    (
+    Mask("progress", ("%|",), r"\d{1,3}%\|[^|\n]{0,200}\|[^|\n]{0,120}"),
+    Mask("progress", ("]",), r"\[[=#>\-. ]{8,200}\][ \t]{0,4}\d{1,3}(?:\.\d+)?[ ]?%"),
+    Mask("progress", ("%",), r"\d{1,3}(?:\.\d+)?[ ]?%[ \t]{0,4}\[[=#>\-. ]{8,200}\]"),
+    Mask(
         "timestamp",
-        r"\d{4}[-/]\d{2}[-/]\d{2}(?:[T _]" + _CLOCK + r"(?:[ ]?(?:Z|UTC|[+-]\d{2}:?\d{2}))?)?"
-        r"|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? )?" + _MONTH + r" {1,2}\d{1,2} " + _CLOCK +
-        r"(?: [A-Z]{3,4})?(?: \d{4})?"
-        # glog and torch: level, month and day, clock, thread.
-        r"|\b[VDIWEF]\d{4} " + _CLOCK + r"(?: {1,3}\d+)?"
-        r"|" + _CLOCK,
+        ("-", "/"),
+        r"\d{4}[-/]\d{2}[-/]\d{2}"
+        r"(?:[T _]" + _CLOCK + r"(?:[ ]?(?:Z|UTC|[+-]\d{2}:?\d{2}))?)?",
     ),
-    ("uuid", r"(?:GPU-|MIG-)?\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"),
-    ("address", r"\b0x[0-9a-fA-F]{9,16}\b"),
-    (
+    Mask(
+        "timestamp",
+        (":",),
+        _MONTH + r" {1,2}\d{1,2} " + _CLOCK + r"(?: [A-Z]{3,4})?(?: \d{4})?",
+    ),
+    # glog and torch: level, month and day, clock, thread.
+    Mask("timestamp", (":",), r"[VDIWEF]\d{4} " + _CLOCK + r"(?: {1,3}\d+)?"),
+    Mask("timestamp", (":",), _CLOCK),
+    Mask(
+        "uuid",
+        ("-",),
+        r"(?<![0-9a-fA-F])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![0-9a-fA-F])",
+    ),
+    Mask("address", ("0x",), r"0x[0-9a-fA-F]{9,16}\b"),
+    Mask(
         "pid",
-        r"(?<![A-Za-z])(?:pid|PID|Pid|tid|TID|process|Process|thread|Thread)[ :=#]{1,3}\d+"
-        # NCCL: host:pid:thread [device].
-        r"|(?<=:)\d{2,8}:\d{2,8}(?= \[\d)",
+        ("pid", "Pid", "PID", "tid", "TID", "rocess", "hread"),
+        r"(?<![A-Za-z])(?:[pP]id|PID|[tT]id|TID|[pP]rocess|[tT]hread)[ :=#]{1,3}\d+",
     ),
-    (
+    # NCCL: host:pid:thread [device].
+    Mask("pid", (" [",), r"(?<=:)\d{2,8}:\d{2,8}(?= \[\d)"),
+    Mask(
         "temporary path",
-        r"(?:/private)?(?:/var)?/tmp/[^\s'\"`:;,)\]>]{1,400}"
-        r"|/var/folders/[^\s'\"`:;,)\]>]{1,400}|/dev/shm/[^\s'\"`:;,)\]>]{1,400}"
-        r"|[A-Za-z]:\\[^\s'\"]{0,200}\\Temp\\[^\s'\"]{1,400}",
+        ("/tmp/", "/shm/", "/var/folders/"),
+        r"(?:/private)?(?:/var)?/tmp/" + _PATH + r"|/(?:var/folders|dev/shm)/" + _PATH,
     ),
-    (
+    Mask(
+        "temporary path",
+        ("\\Temp\\",),
+        r"[A-Za-z]:\\[^\s'\"]{0,200}\\Temp\\" + _PATH,
+    ),
+    Mask(
         "duration",
-        r"(?<![\w.])" + _NUMBER + r"[ ]?"
-        r"(?:ns|us|µs|μs|ms|s|sec|secs|seconds?|milliseconds?|microseconds?|min|mins|minutes?)"
-        r"(?![\w/])",
+        ("s", "min"),
+        # Only finds that there is one: most lines have none, and `_DURATION` is slow to say so.
+        r"\d" + _TIME_UNIT,
     ),
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Masked:
     """A line as it is compared, and what was hidden in it: (mask, text) in order."""
 
@@ -69,14 +99,11 @@ class Masked:
 
 
 class Masks:
-    """The built-in masks and those of a rule, as one pattern."""
+    """The built-in masks and those of a rule."""
 
     def __init__(self, own: Sequence[str] = ()) -> None:
         self._own = [(f"rule: {text}", re.compile(text)) for text in own]
-        self._names = [name for name, _ in BUILT_IN]
-        self._built_in = re.compile(
-            "|".join(f"(?P<m{n}>{text})" for n, (_, text) in enumerate(BUILT_IN))
-        )
+        self._built_in = [(m.name, m.signs, re.compile(m.pattern)) for m in BUILT_IN]
 
     def hide(self, line: str) -> Masked:
         """A line with every match replaced by the mask's name."""
@@ -84,19 +111,16 @@ class Masks:
         line = _last_overwritten(line, hidden)
         for name, pattern in self._own:
             line = pattern.sub(_keeper(name, hidden), line)
-        if "\x1b" in line or _MAY_MATCH.search(line):
-            line = self._built_in.sub(lambda match: self._replace(match, hidden), line)
+        if _MAY_MATCH.search(line):
+            for name, signs, pattern in self._built_in:
+                if _has_one(line, signs) and pattern.search(line):
+                    whole = _DURATION if name == "duration" else pattern
+                    line = whole.sub(_keeper(name, hidden), line)
         return Masked(line.rstrip() if hidden else line, tuple(hidden))
 
-    def _replace(self, match: re.Match[str], hidden: list[tuple[str, str]]) -> str:
-        assert match.lastgroup is not None
-        name = self._names[int(match.lastgroup[1:])]
-        hidden.append((name, match[0]))
-        return "" if name == "ansi" else f"<{name}>"
 
-
-# Everything but escapes that a built-in mask hides has a digit or a temporary directory in it.
-_MAY_MATCH = re.compile(r"\d|tmp/|/shm/|folders/|Temp\\")
+# Everything that a built-in mask hides has one of these in it.
+_MAY_MATCH = re.compile(r"[\d\x1b]|/tmp/|/shm/|/var/folders/|\\Temp\\")
 
 
 def count_hidden(a: Masked, b: Masked) -> Counter[str]:
@@ -123,10 +147,20 @@ def _last_overwritten(line: str, hidden: list[tuple[str, str]]) -> str:
     return last
 
 
+def _has_one(line: str, signs: Sequence[str]) -> bool:
+    # A plain loop: this is asked a dozen times of every line, and a generator costs more.
+    for sign in signs:  # noqa: SIM110
+        if sign in line:
+            return True
+    return False
+
+
 def _keeper(name: str, hidden: list[tuple[str, str]]) -> Callable[[re.Match[str]], str]:
+    shown = "" if name == "ansi" else f"<{name}>"
+
     def replace(match: re.Match[str]) -> str:
         hidden.append((name, match[0]))
-        return "<masked>"
+        return shown
 
     return replace
 

@@ -123,15 +123,16 @@ class _Lines:
     def __init__(self, raw: Sequence[str], first: int, masks: Masks) -> None:
         self.raw = raw
         self.first = first
-        self.masks = masks
-        self.masked = [self.hide(line).text for line in raw]
-
-    def hide(self, line: str) -> Masked:
-        return Masked(line) if len(line) > _MOST_MASKED_CHARACTERS else self.masks.hide(line)
+        self.hidden = [_hide(line, masks) for line in raw]
+        self.masked = [line.text for line in self.hidden]
 
     def number_of(self, index: int) -> int:
         """The line number in the file, from 1."""
         return self.first + index + 1
+
+
+def _hide(line: str, masks: Masks) -> Masked:
+    return Masked(line) if len(line) > _MOST_MASKED_CHARACTERS else masks.hide(line)
 
 
 def _middle(a: Sequence[str], b: Sequence[str]) -> tuple[int, int, int]:
@@ -152,10 +153,10 @@ def _compare_middle(a: _Lines, b: _Lines, tolerance: Tolerance, found: _Found) -
 
 
 def _count_masked(a: _Lines, b: _Lines, span: Span, found: _Found) -> None:
-    for one, two in zip(a.raw[span.a1 : span.a2], b.raw[span.b1 : span.b2], strict=True):
-        if one != two:
+    for at_a, at_b in zip(range(span.a1, span.a2), range(span.b1, span.b2), strict=True):
+        if a.raw[at_a] != b.raw[at_b]:
             found.masked_lines += 1
-            found.hidden.update(count_hidden(a.hide(one), b.hide(two)))
+            found.hidden.update(count_hidden(a.hidden[at_a], b.hidden[at_b]))
 
 
 def _compare_unlike(a: _Lines, b: _Lines, span: Span, tolerance: Tolerance, found: _Found) -> None:
