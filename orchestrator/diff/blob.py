@@ -88,7 +88,11 @@ class _Member(io.RawIOBase):
     def __init__(self, archive: zipfile.ZipFile, name: str, size: int) -> None:
         self._archive = archive
         self._source = archive.open(name)
+        self._size = size
         self._left = size
+
+    def tell(self) -> int:
+        return self._size - self._left
 
     def readable(self) -> bool:
         return True

@@ -109,6 +109,8 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            # A reader may have a child of its own; both go together.
+            start_new_session=True,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -149,7 +151,11 @@ class _Child:
 
     def end(self) -> None:
         """Kill the child and wait until it is gone."""
-        self._process.kill()
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(ProcessLookupError):  # the whole group is gone already
+                os.killpg(self._process.pid, signal.SIGKILL)
+        else:
+            self._process.kill()
         self._process.wait(timeout=_START_DEADLINE_S)
         self._listener.join(timeout=_START_DEADLINE_S)
         with contextlib.suppress(OSError):  # half a request may be left, and nobody to read it

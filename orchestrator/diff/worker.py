@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,10 @@ def _bound_memory(most_bytes: int) -> None:
 
 def _sweep(scratch: Path) -> None:
     for path in scratch.iterdir():
-        path.unlink()
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 if __name__ == "__main__":
