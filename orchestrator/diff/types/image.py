@@ -94,7 +94,7 @@ def overlay(a: Blob, b: Blob) -> bytes:
     strength = 0.5 + 0.5 * np.sqrt(look[changed])[:, None]
     shown[changed] = np.array([255, 0, 0], np.float32) * strength
     target = io.BytesIO()
-    Image.fromarray(shown.astype(np.uint8), "RGB").save(target, "PNG")
+    Image.fromarray(shown.astype(np.uint8)).save(target, "PNG")
     return target.getvalue()
 
 
