@@ -51,7 +51,7 @@ class Pair:
         self,
         status: Status,
         *,
-        metrics: Mapping[str, float] | None = None,
+        metrics: Mapping[str, float | None] | None = None,
         locations: Sequence[Location] = (),
         more: int = 0,
         masks: Mapping[str, int] | None = None,

@@ -194,7 +194,9 @@ def _told(resources: Mapping[str, int], what: str) -> str:
 
 
 def _compiler_note(a: Listing, b: Listing) -> str:
-    one, two = (", ".join(_unlike(side.compiler, other.compiler)) for side, other in ((a, b), (b, a)))
+    one, two = (
+        ", ".join(_unlike(side.compiler, other.compiler)) for side, other in ((a, b), (b, a))
+    )
     return f"another compiler, which does not count: {shorten(one)} -> {shorten(two)}"
 
 

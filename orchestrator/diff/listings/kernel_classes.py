@@ -12,15 +12,19 @@ from functools import lru_cache
 VERSION = 1
 UNKNOWN = "unknown"
 
+_COMMUNICATION = (
+    r"[nrh]ccl|oneccl|nvshmem|deep_?ep|multimem|device_reduce|all_?(?:reduce|gather|to_?all)"
+    r"|reduce_?scatter"
+)
+
 # The first row that fits holds. Communication comes first: a fused kernel that also multiplies is
 # of interest for what it sends.
 TABLE: tuple[tuple[str, str], ...] = (
+    ("communication", _COMMUNICATION),
     (
-        "communication",
-        r"nccl|rccl|hccl|oneccl|nvshmem|deep_?ep|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all"
-        r"|cross_device_reduce|multimem",
+        "memory copy",
+        r"^\[?(?:cuda|hip)?memcpy|memcpy ?(?:dtod|htod|dtoh|ptop)|copy_kernel|batchedcopy",
     ),
-    ("memory copy", r"^\[?(?:cuda|hip)?memcpy|memcpy ?(?:dtod|htod|dtoh|ptop)|copy_kernel|batchedcopy"),
     ("memory set", r"^\[?(?:cuda|hip)?memset|fillfunctor|fill_kernel"),
     ("attention", r"flash|fmha|attention|\bmha\b|paged_kv|\bmla\b"),
     ("mixture of experts", r"moe|expert|topk_gating|group(?:ed)?_?gemm.*scatter"),

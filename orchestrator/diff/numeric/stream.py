@@ -57,9 +57,7 @@ def compare(a: Stored, b: Stored, rule: CompareRule, most_locations: int) -> Ten
         shape = (*shape, shared.parts)
     found = TensorDiff(shared, shape, Demand.of(rule, shared), most_locations, turned=turned)
     same_order = a.transposed == b.transposed or len(a.shape) < 2
-    pieces_a, pieces_b = (
-        _pieces(side, found.piece, in_c_order=not same_order) for side in (a, b)
-    )
+    pieces_a, pieces_b = (_pieces(side, found.piece, in_c_order=not same_order) for side in (a, b))
     for one, two in zip(pieces_a, pieces_b, strict=True):
         if a.dtype.name != b.dtype.name:
             one, two = a.dtype.floats(one).astype("f8"), b.dtype.floats(two).astype("f8")
@@ -85,7 +83,7 @@ def _pieces(tensor: Stored, piece: int, *, in_c_order: bool) -> Iterator[Array]:
     """The elements in runs of `piece`; complex numbers as their parts."""
     total = tensor.count * tensor.dtype.parts
     if in_c_order and tensor.transposed:
-        whole = _read(tensor, total).reshape(tensor.shape[::-1] + (tensor.dtype.parts,))
+        whole = _read(tensor, total).reshape((*tensor.shape[::-1], tensor.dtype.parts))
         axes = (*range(len(tensor.shape) - 1, -1, -1), len(tensor.shape))
         flat = np.ascontiguousarray(whole.transpose(axes)).reshape(-1)
         for start in range(0, total, piece):
@@ -100,7 +98,7 @@ def _pieces(tensor: Stored, piece: int, *, in_c_order: bool) -> Iterator[Array]:
 
 def _read(tensor: Stored, count: int) -> Array:
     elements = np.empty(count, tensor.dtype.storage)
-    view = memoryview(elements.view("u1"))
+    view = memoryview(elements.view("u1").data)
     done = 0
     while done < len(view):
         got = tensor.file.readinto(view[done:])  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 from numpy.lib import format as npy
 
@@ -17,7 +17,9 @@ from orchestrator.diff.record import Location, Record, Status
 from orchestrator.diff.refusal import Unreadable
 from orchestrator.spec.compare import CompareRule
 
-_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+# numpy's own stubs do not know the limit on the header's length.
+_NPY: Any = npy
+_HEADERS = {(1, 0): _NPY.read_array_header_1_0, (2, 0): _NPY.read_array_header_2_0}
 _MOST_HEADER_CHARACTERS = 10_000
 
 
@@ -37,9 +39,8 @@ def compare(pair: Pair) -> Record:
     """Compare two arrays; of another shape nothing more is compared."""
     pair.read(check)
     with pair.a.open() as file_a, pair.b.open() as file_b:
-        facts = compare_stored(
-            header(file_a, pair.a.size), header(file_b, pair.b.size), pair.rule, pair.limits.locations
-        )
+        one, two = header(file_a, pair.a.size), header(file_b, pair.b.size)
+        facts = compare_stored(one, two, pair.rule, pair.limits.locations)
     return record_of(pair, facts)
 
 
@@ -55,7 +56,7 @@ def header(file: IO[bytes], size: int) -> Stored:
         Unreadable: no npy file, of Python objects, or of another length than its header says.
     """
     try:
-        version = npy.read_magic(file)
+        version = _NPY.read_magic(file)
         if version not in _HEADERS:
             raise Unreadable(f"is npy of version {version[0]}.{version[1]}, which is not read")
         shape, transposed, dtype = _HEADERS[version](file, max_header_size=_MOST_HEADER_CHARACTERS)
@@ -105,4 +106,3 @@ def record_of(pair: Pair, facts: Facts) -> Record:
         note=facts.note,
         tolerance=facts.tolerance,
     )
-

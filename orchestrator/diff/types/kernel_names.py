@@ -24,8 +24,8 @@ from orchestrator.diff.refusal import Unreadable
 
 _NAME_COLUMNS = ("Kernel Name", "Name", "kernel", "name")
 _COUNT_COLUMNS = ("Instances", "Count", "Calls", "count", "calls")
-_COUNT_FIRST = re.compile(r"\s*(\d+)(?:\s*[x×*])?\s+(\S.*)")
-_COUNT_LAST = re.compile(r"\s*(\S.*?)(?:\t|\s*[,;]|\s+[x×*]|:)\s*(\d+)\s*")
+_COUNT_FIRST = re.compile(r"\s*(\d+)(?:\s*[x*\u00d7])?\s+(\S.*)")
+_COUNT_LAST = re.compile(r"\s*(\S.*?)(?:\t|\s*[,;]|\s+[x*\u00d7]|:)\s*(\d+)\s*")
 
 
 def compare(pair: Pair) -> Record:

@@ -223,9 +223,7 @@ class _Reader:
             return
         self._told.resources["registers"] = int(match[1])
         shared = re.search(r"(\d+)(?:\+(\d+))? bytes smem", match[2])
-        self._told.resources["shared_bytes"] = (
-            int(shared[1]) + int(shared[2] or 0) if shared else 0
-        )
+        self._told.resources["shared_bytes"] = int(shared[1]) + int(shared[2] or 0) if shared else 0
 
     def _note(self, match: re.Match[str]) -> None:
         self.compiler.append(match[0].strip())

@@ -182,9 +182,10 @@ def _events(file: _Bounded, layout: bytes) -> Iterator[Any]:
 def _take(event: Mapping[str, Any], trace: Trace) -> None:
     if event.get("ph") != "X":
         return
-    name, start, duration = str(event.get("name")), event.get("ts"), event.get("dur")
-    if not _is_time(start) or not _is_time(duration) or duration < 0:
-        raise Unreadable(f"the event `{name[:80]}` has the times {start!r} and {duration!r}")
+    name, start, duration = str(event.get("name")), _time(event.get("ts")), _time(event.get("dur"))
+    if start is None or duration is None or duration < 0:
+        times = f"{event.get('ts')!r} and {event.get('dur')!r}"
+        raise Unreadable(f"the event `{name[:80]}` has the times {times[:80]}")
     trace.events += 1
     if trace.events > _MOST_EVENTS:
         raise Skipped(f"has more than {_MOST_EVENTS} events")
@@ -197,8 +198,11 @@ def _take(event: Mapping[str, Any], trace: Trace) -> None:
     ends.append(start + duration)
 
 
-def _is_time(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def _time(value: Any) -> float | None:
+    """A time in microseconds; None for anything that is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) else None
 
 
 def _table(
@@ -223,9 +227,7 @@ def _table(
     return classes, places
 
 
-def _class(
-    one: array[float] | None, two: array[float] | None, rel: float, absolute: float
-) -> str:
+def _class(one: array[float] | None, two: array[float] | None, rel: float, absolute: float) -> str:
     if one is None or two is None:
         return "added" if one is None else "deleted"
     if len(one) != len(two):

@@ -43,7 +43,9 @@ def main(source: str, target: str) -> int:
 def _reason(text: str) -> str:
     """What torch says is wrong, without its advice to load the file with all its code."""
     words = " ".join(text.split())
-    found = re.search(r"WeightsUnpickler error: (.*?)(?: was not an allowed global|\.? Please|$)", words)
+    found = re.search(
+        r"WeightsUnpickler error: (.*?)(?: was not an allowed global|\.? Please|$)", words
+    )
     return (found[1] if found else words)[:200]
 
 
