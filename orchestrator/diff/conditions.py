@@ -54,6 +54,8 @@ class ConditionDiff:
     """Identity facts that neither side knows: no difference is seen, and none is excluded."""
     drifted: tuple[str, ...] = ()
     """Identity facts that changed during one of the runs, as `A: driver.version`."""
+    missing: bool = False
+    """Neither run has a snapshot of its host."""
 
     @property
     def identity(self) -> tuple[Change, ...]:
@@ -66,6 +68,8 @@ class ConditionDiff:
     @property
     def obstacle(self) -> str:
         """Why no metric of the two runs may be compared; empty when nothing stands in the way."""
+        if self.missing:
+            return "no snapshot of either host came home"
         if self.drifted:
             return f"{self.drifted[0]} changed during the run"
         if not self.identity:
@@ -90,7 +94,7 @@ def compare(a: Conditions, b: Conditions, run_id_a: str = "", run_id_b: str = ""
             difference.
     """
     if not a.before and not b.before:
-        return ConditionDiff(drifted=("no snapshot of either host came home; it may have",))
+        return ConditionDiff(missing=True)
     changes, same, unknown = [], 0, 0
     for name in sorted({*a.before, *b.before, "caches"} - _MOVING):
         one, two = (_get(side, name) for side in (a, b))

@@ -87,10 +87,9 @@ def finite(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 
 def shorten(text: str) -> str:
-    """A text of a length that fits a location."""
-    if len(text) <= _SHOWN_CHARACTERS:
-        return text
-    return f"{text[:_SHOWN_CHARACTERS]}... ({len(text)} characters)"
+    """A text of a length that fits a location, and of characters that every encoding has."""
+    kept = text[:_SHOWN_CHARACTERS].encode("utf-8", "backslashreplace").decode("utf-8")
+    return kept if len(text) <= _SHOWN_CHARACTERS else f"{kept}... ({len(text)} characters)"
 
 
 def _short(place: Location) -> Location:
