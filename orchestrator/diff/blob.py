@@ -40,10 +40,11 @@ class Blob:
         """
         if self.member is None:
             return open_plain(self.path)
+        raw = open_plain(self.path)
         try:
-            archive = zipfile.ZipFile(open_plain(self.path))
-            return cast("IO[bytes]", _Member(archive, self.member, self.size))
+            return cast("IO[bytes]", _Member(raw, self.member, self.size))
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError) as error:
+            raw.close()
             raise Unreadable(f"the zip that holds it is damaged: {error}") from error
 
     def head(self, count: int) -> bytes:
@@ -87,9 +88,9 @@ class Blob:
 class _Member(io.RawIOBase):
     """A member of a zip as a stream whose every failure is `Unreadable`."""
 
-    def __init__(self, archive: zipfile.ZipFile, name: str, size: int) -> None:
-        self._archive = archive
-        self._source = archive.open(name)
+    def __init__(self, raw: IO[bytes], name: str, size: int) -> None:
+        self._raw = raw
+        self._source = zipfile.ZipFile(raw).open(name)  # noqa: SIM115 - closed by `close`
         self._size = size
         self._left = size
 
@@ -119,7 +120,7 @@ class _Member(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             self._source.close()
-            self._archive.close()
+            self._raw.close()
         super().close()
 
 

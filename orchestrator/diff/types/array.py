@@ -8,7 +8,6 @@ from typing import IO, Any
 
 from numpy.lib import format as npy
 
-from orchestrator.diff.blob import Blob
 from orchestrator.diff.numeric import dtypes, stream
 from orchestrator.diff.numeric.stream import Stored
 from orchestrator.diff.numeric.tensor import Demand, TensorDiff
@@ -37,14 +36,18 @@ class Facts:
 
 def compare(pair: Pair) -> Record:
     """Compare two arrays; of another shape nothing more is compared."""
-    pair.read(check)
+    pair.read(_look)
     with pair.a.open() as file_a, pair.b.open() as file_b:
         one, two = header(file_a, pair.a.size), header(file_b, pair.b.size)
         facts = compare_stored(one, two, pair.rule, pair.limits.locations)
     return record_of(pair, facts)
 
 
-def check(blob: Blob) -> None:
+def check(pair: Pair) -> None:
+    _look(pair.a)
+
+
+def _look(blob: Blob) -> None:
     with blob.open() as file:
         header(file, blob.size)
 

@@ -14,7 +14,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from orchestrator.diff import limits
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.pair import Pair
 from orchestrator.diff.record import Location, Record
@@ -39,8 +38,8 @@ def compare(pair: Pair) -> Record:
     return collection.compare(pair, a[1], b[1], values)
 
 
-def check(blob: Blob) -> None:
-    _read(blob, limits.DEFAULT.deadline_s * 0.45)
+def check(pair: Pair) -> None:
+    _read(pair.a, pair.limits.deadline_s * 0.45)
 
 
 def _read(blob: Blob, deadline_s: float) -> tuple[dict[str, Any], dict[str, collection.Opener]]:

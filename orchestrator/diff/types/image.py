@@ -74,8 +74,8 @@ def compare(pair: Pair) -> Record:
     )
 
 
-def check(blob: Blob) -> None:
-    _decode(blob, limits.DEFAULT.image_pixels)
+def check(pair: Pair) -> None:
+    _decode(pair.a, pair.limits.image_pixels)
 
 
 def overlay(a: Blob, b: Blob) -> bytes:

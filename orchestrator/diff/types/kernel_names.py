@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.diff import limits
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.listings.demangle import demangled
 from orchestrator.diff.listings.kernel_classes import UNKNOWN, VERSION, class_of, folded
@@ -59,8 +58,8 @@ def compare(pair: Pair) -> Record:
     )
 
 
-def check(blob: Blob) -> None:
-    read(blob, limits.DEFAULT.document_bytes)
+def check(pair: Pair) -> None:
+    read(pair.a, pair.limits.document_bytes)
 
 
 def read(blob: Blob, most_bytes: int) -> Counter[str]:

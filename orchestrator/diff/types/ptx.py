@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from orchestrator.diff import limits
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.listings import kernel
 from orchestrator.diff.listings.kernel import Kernel, Listing
@@ -35,8 +34,8 @@ def compare(pair: Pair) -> Record:
     return kernel.compare(pair, a, b)
 
 
-def check(blob: Blob) -> None:
-    parse(_text(blob, limits.DEFAULT.text_bytes))
+def check(pair: Pair) -> None:
+    parse(_text(pair.a, pair.limits.text_bytes))
 
 
 def _text(blob: Blob, most_bytes: int) -> str:

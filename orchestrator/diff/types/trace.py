@@ -18,7 +18,6 @@ from typing import IO, Any
 import ijson
 import numpy as np
 
-from orchestrator.diff import limits
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.listings.demangle import demangled
 from orchestrator.diff.pair import Pair
@@ -93,8 +92,8 @@ def compare(pair: Pair) -> Record:
     )
 
 
-def check(blob: Blob) -> None:
-    read(blob, limits.DEFAULT.unpacked_bytes)
+def check(pair: Pair) -> None:
+    read(pair.a, pair.limits.unpacked_bytes)
 
 
 def read(blob: Blob, most_bytes: int) -> Trace:
