@@ -111,6 +111,11 @@ class TensorDiff:
 
     def feed(self, a: Array, b: Array) -> None:
         """Take in the next elements of both sides, as they lie in the files."""
+        # Overflow and NaN are what the careful way below looks for; a warning adds nothing.
+        with np.errstate(all="ignore"):
+            self._feed(a, b)
+
+    def _feed(self, a: Array, b: Array) -> None:
         start = self.count
         self.count += a.size
         if self.dtype.kind == "opaque":
@@ -171,9 +176,8 @@ class TensorDiff:
         What is not finite and not alike is counted at once.
         """
         specials = self.nan_a + self.nan_b + self.inf_a + self.inf_b
-        with np.errstate(over="ignore", invalid="ignore"):
-            apart = b - a
-            rows = [self._row_squares(values) for values in (a, b, apart)]
+        apart = b - a
+        rows = [self._row_squares(values) for values in (a, b, apart)]
         sums = [float(row.sum(dtype="f8")) for row in rows]
         if not all(map(math.isfinite, sums)) or min(sums[0], sums[2]) < _SQUARE_SAFE:
             a, b, apart, rows = self._carefully(a, b, start)
@@ -208,9 +212,8 @@ class TensorDiff:
             before_a, before_b = a, b
             self._outside(strange, start, lambda at: _values(before_a, before_b, at))
             a, b = np.where(finite, a, 0.0), np.where(finite, b, 0.0)
-        with np.errstate(over="ignore"):
-            apart = b - a
-            rows = [self._row_squares(values) for values in (a, b, apart)]
+        apart = b - a
+        rows = [self._row_squares(values) for values in (a, b, apart)]
         return a, b, apart, rows
 
     def _chosen_for_ulps(
@@ -281,13 +284,11 @@ class TensorDiff:
             return
         self.max_abs = max(self.max_abs, float(apart.max()))
         relative = np.maximum(sizes, apart.dtype.type(self.floor))
-        with np.errstate(over="ignore"):
-            np.divide(apart, relative, out=relative)
+        np.divide(apart, relative, out=relative)
         self.max_rel = max(self.max_rel, float(relative.max()))
 
     def _squares(self, values: Array) -> float:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return float(self._row_squares(values).sum(dtype="f8"))
+        return float(self._row_squares(values).sum(dtype="f8"))
 
     def _row_squares(self, values: Array) -> Array:
         """Sums of squares of each row, or of stretches of a tensor that has none."""

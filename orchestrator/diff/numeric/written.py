@@ -45,7 +45,9 @@ def close(a: str, b: str, tolerance: Tolerance) -> Closeness:
     if one.is_nan() or two.is_nan():
         both = one.is_nan() and two.is_nan() and tolerance.nan_equal
         return Closeness(both, both)
-    if one == two:
+    # Two spellings of one float are one number; of whole numbers every digit counts.
+    whole = a.lstrip("+-").isdigit() and b.lstrip("+-").isdigit()
+    if one == two or (not whole and float(one) == float(two)):
         return Closeness(True, True, 0.0, 0.0)
     absolute, relative = distances(float(one), float(two))
     # Two numbers that differ beyond what a float tells apart are equal within any tolerance.

@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from numpy.lib import format as npy
 
+from orchestrator.diff.blob import Blob
 from orchestrator.diff.numeric import dtypes, stream
 from orchestrator.diff.numeric.stream import Stored
 from orchestrator.diff.numeric.tensor import Demand, TensorDiff
