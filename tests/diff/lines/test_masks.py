@@ -72,7 +72,9 @@ def test_hiding_is_the_same_every_time(line: str) -> None:
     assert MASKS.hide(line) == MASKS.hide(line)
 
 
-@pytest.mark.parametrize("piece", ["1", "1.", "1:", "0x1", "\x1b[", "[=", "/tmp/", "1-", "12%|", "a-"])
+@pytest.mark.parametrize(
+    "piece", ["1", "1.", "1:", "0x1", "\x1b[", "[=", "/tmp/", "1-", "12%|", "a-"]
+)
 def test_no_line_makes_a_mask_backtrack_for_long(piece: str) -> None:
     line = piece * (20_000 // len(piece))
     started = time.monotonic()
