@@ -17,6 +17,7 @@ from orchestrator.spec.compare import CompareRule
 T = TypeVar("T")
 # A location is for reading; a line of 50 MB is not.
 _SHOWN_CHARACTERS = 200
+_NOTE_CHARACTERS = 900
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Pair:
             locations=tuple(_short(place) for place in kept),
             more=more + len(locations) - len(kept),
             masks=dict(masks or {}),
-            note=note,
+            note=shorten(note, _NOTE_CHARACTERS),
             tolerance=tolerance,
             size_a=self.a.size,
             size_b=self.b.size,
@@ -86,10 +87,10 @@ def finite(metrics: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def shorten(text: str) -> str:
-    """A text of a length that fits a location, and of characters that every encoding has."""
-    kept = text[:_SHOWN_CHARACTERS].encode("utf-8", "backslashreplace").decode("utf-8")
-    return kept if len(text) <= _SHOWN_CHARACTERS else f"{kept}... ({len(text)} characters)"
+def shorten(text: str, most: int = _SHOWN_CHARACTERS) -> str:
+    """A text of a length that fits where it is shown, of characters that every encoding has."""
+    kept = text[:most].encode("utf-8", "backslashreplace").decode("utf-8")
+    return kept if len(text) <= most else f"{kept}... ({len(text)} characters)"
 
 
 def _short(place: Location) -> Location:

@@ -23,6 +23,8 @@ from orchestrator.diff.refusal import Unreadable
 
 _NAME_COLUMNS = ("Kernel Name", "Name", "kernel", "name")
 _COUNT_COLUMNS = ("Instances", "Count", "Calls", "count", "calls")
+# A mangled name of nested templates goes on for pages.
+_NAME_CHARACTERS = 120
 _COUNT_FIRST = re.compile(r"\s*(\d+)(?:\s*[x*\u00d7])?\s+(\S.*)")
 _COUNT_LAST = re.compile(r"\s*(\S.*?)(?:\t|\s*[,;]|\s+[x*\u00d7]|:)\s*(\d+)\s*")
 
@@ -217,5 +219,9 @@ def _note(unknown: list[str]) -> str:
     words = f"classes version {VERSION}"
     if unknown:
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-        words += f"; of no known class: {', '.join(unknown[:5])}{more}"
+        words += f"; of no known class: {', '.join(_brief(name) for name in unknown[:5])}{more}"
     return words
+
+
+def _brief(name: str) -> str:
+    return name if len(name) <= _NAME_CHARACTERS else f"{name[:_NAME_CHARACTERS]}..."

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 
@@ -23,7 +24,7 @@ def check(a: Sequence[object], b: Sequence[object], spans: list[Span]) -> None:
         at_a, at_b = span.a2, span.b2
     assert (at_a, at_b) == (len(a), len(b)), "both sides are covered to their ends"
     kinds = [span.same for span in spans]
-    assert all(one != two for one, two in zip(kinds, kinds[1:], strict=False))
+    assert all(one != two for one, two in itertools.pairwise(kinds))
 
 
 @given(lines, lines)

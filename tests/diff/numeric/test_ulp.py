@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 
 import ml_dtypes
@@ -82,8 +83,7 @@ def test_the_histogram_counts_every_distance_once(distances: list[int]) -> None:
 
     edges = (-1, *EDGES, math.inf)
     expected = [
-        sum(low < value <= high for value in distances)
-        for low, high in zip(edges, edges[1:], strict=False)
+        sum(low < value <= high for value in distances) for low, high in itertools.pairwise(edges)
     ]
     expected[0] += 3
     assert histogram.counts == expected
