@@ -22,7 +22,7 @@ from pathlib import Path
 from orchestrator import __version__
 from orchestrator.agent.journal import now
 from orchestrator.agent.plan import Activation, Plan
-from orchestrator.errors import EvidenceError, InputError, Unreachable
+from orchestrator.errors import EvidenceError, InputError, PreflightRefused, Unreachable
 from orchestrator.link import courier
 from orchestrator.link.push import Order, push
 from orchestrator.link.session import LinkLost, Refused, Session
@@ -34,7 +34,7 @@ from orchestrator.spec.hosts import Host, find_host, hosts_files
 from orchestrator.spec.quantity import show_duration
 from orchestrator.store import rundir
 from orchestrator.store.history import of_plan
-from orchestrator.store.record import RunRecord, Sealed, Tree
+from orchestrator.store.record import Preflight, RunRecord, Sealed, Tree
 from orchestrator.store.rundir import RunDir
 
 MIN_SECRET_LENGTH = 6
@@ -67,6 +67,7 @@ class Run:
     connecting: Future[Session] | None = None
     session: Session | None = None
     connected_s: float = 0.0
+    preflight: Preflight | None = None
     snapshot: Snapshot | None = None
     folder: RunDir | None = None
     record: RunRecord | None = None
@@ -143,9 +144,35 @@ def begin_to_connect(state: Run) -> Run:
     return replace(state, connecting=connecting)
 
 
-def lint(state: Run) -> Run | int:
-    """Place of the linter; until it is here, the record says that nothing was linted."""
-    return state
+def lint(state: Run) -> Run:
+    """Check what can be checked here: the experiment and the code that its steps run.
+
+    Raises:
+        PreflightRefused: there are errors, which would waste the round trip.
+    """
+    if not state.options.preflight:
+        return replace(state, preflight=Preflight(ran=False))
+    from preflight import gate
+    from preflight.config import ConfigError
+
+    prepared = state.prepared
+    assert prepared is not None
+    try:
+        found = gate.check_experiment(prepared.path.resolve())
+    except ConfigError as error:
+        raise InputError(str(error)) from error
+    if found.errors:
+        count = f"{found.errors} error{'s' if found.errors > 1 else ''}"
+        raise PreflightRefused(
+            f"preflight found {count} in what this experiment runs",
+            fix="mend them; `--no-preflight` runs all the same, and the record says so",
+            detail=found.text,
+        )
+    if found.warnings:
+        count = f"{found.warnings} warning{'s' if found.warnings > 1 else ''}"
+        state.teller.note(f"preflight: {count}; `orch preflight {prepared.path}` shows them")
+    counts = Preflight(ran=True, errors=0, warnings=found.warnings, suppressed=found.suppressed)
+    return replace(state, preflight=counts)
 
 
 def take_snapshot(state: Run) -> Run:
@@ -202,6 +229,7 @@ def seal(state: Run) -> Run:
         tree=Tree(local=taken.tree, object_format=taken.repository.object_format),
         code=taken.code.as_json(),
         caches=prepared.experiment.caches,
+        preflight=state.preflight,
         ledger=_seal_ledger(prepared, folder, state.project, taken),
         plan_sha256=hashlib.sha256(plan_text.encode("utf-8")).hexdigest(),
     )

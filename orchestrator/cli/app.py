@@ -54,6 +54,37 @@ def run(
     raise typer.Exit(running.run(experiment, host, plain, json, not no_preflight, patience))
 
 
+@app.command("preflight")
+def preflight_command(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Files or folders.")] = None,
+    select: Annotated[str, typer.Option(help="Only these rules, codes or groups.")] = "",
+    ignore: Annotated[str, typer.Option(help="Leave these out.")] = "",
+    profile: Annotated[str, typer.Option(help="regular, pedantic or auditor.")] = "",
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings fail too.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Apply safe fixes.")] = False,
+    unsafe_fixes: Annotated[
+        bool, typer.Option("--unsafe-fixes", help="Apply fixes that need a review.")
+    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Print what fixes would change.")] = False,
+    output_format: Annotated[
+        str, typer.Option(help="full, concise, json, sarif or github.")
+    ] = "full",
+    explain: Annotated[str, typer.Option(help="Print the page of a rule.")] = "",
+) -> None:
+    """Find the mistakes that waste a GPU run, before the run."""
+    from orchestrator.cli import preflight
+
+    options = {
+        "--select": select,
+        "--ignore": ignore,
+        "--profile": profile,
+        "--output-format": output_format,
+        "--explain": explain,
+    }
+    flags = {"--strict": strict, "--fix": fix, "--unsafe-fixes": unsafe_fixes, "--diff": diff}
+    raise typer.Exit(preflight.run(paths or [], options, flags))
+
+
 @app.command()
 def plan(
     experiment: Experiment,
