@@ -135,7 +135,7 @@ def _noted_moment(outcome: Outcome, event: dict[str, Any]) -> Outcome:
     kind = event["event"]
     if kind == journal.RUN_STARTED:
         tree = outcome.record.tree.model_copy(update={"host": event["tree"]})
-        return outcome.noted(tree=tree)
+        return outcome.noted(tree=tree, state="running")
     if kind == journal.STEP_STARTED and outcome.record.timings.first_step_s is None:
         return outcome.timed(first_step_s=outcome.since_begin_s())
     if kind == journal.RUN_ENDED:
