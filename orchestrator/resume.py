@@ -9,13 +9,17 @@ from orchestrator import __version__
 from orchestrator.agent.journal import now
 from orchestrator.agent.plan import Plan
 from orchestrator.errors import EvidenceError
-from orchestrator.finish import Outcome
+from orchestrator.finish import Outcome, sealed_ledger
 from orchestrator.link import visits
 from orchestrator.report.teller import Teller
+from orchestrator.report.view import RunView, members_of, question_of
 from orchestrator.spec.hosts import Host
-from orchestrator.store import history, rundir
+from orchestrator.store import history, results, rundir
 from orchestrator.store.record import RunRecord, Tree
 from orchestrator.store.rundir import RunDir
+from orchestrator.verdict.conditions import Conditions
+from orchestrator.verdict.conditions import read as read_conditions
+from orchestrator.verdict.reconcile import reconcile
 
 
 def adopt(artifacts: Path, name: str, host_name: str, host: Host) -> RunDir:
@@ -70,6 +74,36 @@ def outcome(
         patience_s=patience_s,
         json=json,
     )
+
+
+def view(folder: RunDir) -> RunView:
+    """All that reports and reviews show of a run that is home.
+
+    Raises:
+        EvidenceError: the run is not home, or what lies here is damaged.
+    """
+    record = folder.read_record()
+    if record.state != "home":
+        raise EvidenceError(f"{record.run_id} is not home yet", fix=f"orch fetch {record.run_id}")
+    known = known_history(folder)
+    found = results.read(folder.evidence, known)
+    conditions = known_conditions(folder, known)
+    items = reconcile(sealed_ledger(folder, record), found.found, known, conditions)
+    return RunView(
+        folder=folder,
+        record=record,
+        history=known,
+        items=items,
+        results=found.found,
+        problems=found.problems,
+        conditions=conditions,
+        members=members_of(folder.evidence),
+        question=question_of(folder),
+    )
+
+
+def known_conditions(folder: RunDir, known: history.History) -> Conditions:
+    return read_conditions(folder.evidence, (known.caches or {}).get("state", ""))
 
 
 def planned(folder: RunDir) -> history.History:

@@ -143,6 +143,22 @@ def show(run_name: RunName = "latest", json: Json = False) -> None:
 
 
 @app.command()
+def report(
+    run_name: RunName = "latest",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write it.")
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--md", help="Markdown for a pull request instead of a page.")
+    ] = False,
+) -> None:
+    """Write a run as one page that opens from disk, without a network."""
+    from orchestrator.cli import reporting
+
+    reporting.report(run_name, output, markdown)
+
+
+@app.command()
 def logs(
     run_name: RunName,
     job: Annotated[
