@@ -49,6 +49,7 @@ class Options:
     preflight: bool = True
     json: bool = False
     patience_s: float = 600.0
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -227,6 +228,7 @@ def seal(state: Run) -> Run:
         created_at=now(),
         orch_version=__version__,
         tree=Tree(local=taken.tree, object_format=taken.repository.object_format),
+        note=state.options.note,
         code=taken.code.as_json(),
         caches=prepared.experiment.caches,
         preflight=state.preflight,

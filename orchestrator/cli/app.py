@@ -42,6 +42,9 @@ def run(
         bool, typer.Option("--no-preflight", help="Skip the linter; the run records that.")
     ] = False,
     patience: Patience = "10m",
+    note: Annotated[
+        str, typer.Option("--note", "-m", help="What this round tries; `orch trend` shows it.")
+    ] = "",
 ) -> None:
     """Run an experiment on a host, bring everything home, and compare it with its ledger.
 
@@ -51,7 +54,7 @@ def run(
     """
     from orchestrator.cli import running
 
-    raise typer.Exit(running.run(experiment, host, plain, json, not no_preflight, patience))
+    raise typer.Exit(running.run(experiment, host, plain, json, not no_preflight, patience, note))
 
 
 @app.command("preflight")
@@ -156,6 +159,21 @@ def report(
     from orchestrator.cli import reporting
 
     reporting.report(run_name, output, markdown)
+
+
+@app.command()
+def trend(
+    metric: Annotated[str, typer.Argument(help="A metric, as the steps record it.")],
+    where: Annotated[
+        list[str] | None, typer.Option("--where", help="Only these points: axis=value.")
+    ] = None,
+    experiment: Annotated[str, typer.Option(help="Only rounds of this experiment.")] = "",
+    json: Json = False,
+) -> None:
+    """Show a metric over the rounds of the project, with what changed between them."""
+    from orchestrator.cli import reporting
+
+    reporting.trend(metric, where or [], experiment, json)
 
 
 @app.command()

@@ -15,6 +15,7 @@ from orchestrator.store.results import Result
 from orchestrator.store.rundir import RunDir
 from orchestrator.verdict.conditions import Conditions
 from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict.trend import Trend
 
 LOG_TAIL_BYTES = 64 << 10
 
@@ -32,6 +33,7 @@ class RunView:
     conditions: Conditions
     members: Sequence[Member] = ()
     question: str = ""
+    trends: Sequence[Trend] = ()
 
     @property
     def exit_code(self) -> int:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from orchestrator.report.html.svg import LETTER, WIDTH, shortened
 
-MAX_NAME = 36
+MAX_NAME = 56
 
 
 def bullet(distance: float | None, width: int = 120) -> Markup:
@@ -51,29 +51,28 @@ class Bar:
 
 def bar_chart(bars: Sequence[Bar], unit: str, title: str) -> Markup:
     """Horizontal bars one below the other: a timeline of steps, or the stages of a kernel."""
-    row = 22
-    left = round(14 + LETTER * max(min(len(bar.name), MAX_NAME) for bar in bars))
-    height = row * len(bars) + 26
+    row = 36
+    height = row * len(bars)
     end = max([bar.start + bar.length for bar in bars] + [1e-9])
-    scale = (WIDTH - left - 80) / end
+    scale = (WIDTH - LETTER * 11) / end
     parts = []
     for number, bar in enumerate(bars):
-        top = number * row + 4
-        x = left + bar.start * scale
+        top = number * row
+        x = bar.start * scale
         length = max(bar.length * scale, 1.5)
         parts.append(
             Markup(
-                '<text class="name" x="{nx}" y="{ty}" text-anchor="end">{name}</text>'
-                '<rect class="bar {style}" x="{x:.1f}" y="{y}" width="{w:.1f}" height="14" rx="2">'
+                '<text class="name" x="0" y="{ny}">{name}</text>'
+                '<rect class="bar {style}" x="{x:.1f}" y="{y}" width="{w:.1f}" height="11" rx="2">'
                 "<title>{label}</title></rect>"
                 '<text class="value" x="{vx:.1f}" y="{ty}">{value:.4g} {unit}</text>'
             ).format(
-                nx=left - 8,
-                ty=top + 11,
+                ny=top + 11,
+                ty=top + 25,
                 name=shortened(bar.name, MAX_NAME),
                 style=bar.style,
                 x=x,
-                y=top,
+                y=top + 16,
                 w=length,
                 label=bar.label,
                 vx=x + length + 5,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-WIDTH = 720
+WIDTH = 400
 LETTER = 6.8
 """Width of a letter at 12 px: an upper bound for the digits and lower case of common fonts."""
 _RIGHT, _TOP, _BOTTOM = 16, 14, 38
@@ -84,7 +84,7 @@ class Scale:
         return [n * step for n in range(first, math.floor(self._high / step) + 1)]
 
 
-def strip_plot(plot: Plot, height: int = 300) -> Markup:
+def strip_plot(plot: Plot, height: int = 230) -> Markup:
     """The plot as one <svg>."""
     values = [dot.y for dot in plot.dots] + [v for b in plot.bands for v in (b.low, b.high)]
     y = Scale(values, height - _BOTTOM, _TOP)
@@ -148,7 +148,11 @@ def _axes(plot: Plot, x: dict[float, float], y: Scale, left: int, height: int) -
         parts.append(
             Markup(
                 '<text class="tick" x="{x:.1f}" y="{y}" text-anchor="middle">{text}</text>'
-            ).format(x=x[tick], y=height - 20, text=shortened(text, 14))
+            ).format(
+                x=x[tick],
+                y=height - 20,
+                text=shortened(text, max(60 // max(len(plot.x_ticks), 1), 3)),
+            )
         )
     parts.append(
         Markup(

@@ -10,6 +10,8 @@ from orchestrator.report.view import RunView
 from orchestrator.verdict.conditions import Field
 
 SEVERITIES = ("identity", "condition", "info")
+SILENT = ("not_applicable", "not_supported")
+"""States that say that a host has no such thing; read by whoever asks for them."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Row:
     changed: bool
     severity: str
     source: str
+    told: bool
 
 
 def section(view: RunView) -> Section:
@@ -31,7 +34,8 @@ def section(view: RunView) -> Section:
     moved = [row for row in rows if row.changed and row.severity == "condition"]
     body = render(
         "conditions.html.j2",
-        groups=[(s, [row for row in rows if row.severity == s]) for s in SEVERITIES],
+        groups=[(s, [row for row in rows if row.severity == s and row.told]) for s in SEVERITIES],
+        silent=[row for row in rows if not row.told],
         drift=drift,
         moved=moved,
         missing=not rows,
@@ -57,6 +61,7 @@ def _row(name: str, before: Field, after: Field | None) -> Row:
         changed=changed,
         severity=before.severity,
         source=before.source,
+        told=changed or before.state not in SILENT,
     )
 
 

@@ -27,6 +27,7 @@ class Sweep:
     plot: Markup
     legend: Sequence[str]
     best: str
+    is_curve: bool
 
 
 def section(view: RunView) -> Section | None:
@@ -38,12 +39,13 @@ def section(view: RunView) -> Section | None:
     if not found:
         return None
     body = render("sweeps.html.j2", sweeps=found[:MAX_PLOTS], hidden=max(len(found) - MAX_PLOTS, 0))
-    return Section(
-        "sweeps",
-        "Sweeps",
-        body,
-        "a curve that has not levelled off at its end wants one more value of that axis",
-    )
+    return Section("sweeps", "Sweeps", body, _next(found))
+
+
+def _next(found: Sequence[Sweep]) -> str:
+    if any(sweep.is_curve for sweep in found):
+        return "a curve that has not levelled off at its end wants one more value of that axis"
+    return ""
 
 
 def _sweep(group: Sequence[Result], view: RunView) -> Sweep | None:
@@ -52,6 +54,7 @@ def _sweep(group: Sequence[Result], view: RunView) -> Sweep | None:
         return None
     ticks = sorted({r.point[axis] for r in group if axis in r.point}, key=_order)
     places = {value: float(n) for n, value in enumerate(ticks)}
+    is_curve = all(map(_is_number, ticks))
     names = sorted({_series(r, axis) for r in group})[:MAX_SERIES]
     kept = [r for r in group if _series(r, axis) in names]
     dots = [
@@ -76,10 +79,12 @@ def _sweep(group: Sequence[Result], view: RunView) -> Sweep | None:
         x_ticks=[(places[tick], str(tick)) for tick in ticks],
         dots=dots,
         bands=_bands(first, axis, places, view),
-        lines=[(n, points) for n, points in lines if len(points) > 1],
+        lines=[(n, points) for n, points in lines if is_curve and len(points) > 1],
         series=names,
     )
-    return Sweep(plot.title, strip_plot(plot), names if names != [""] else [], _best(kept))
+    return Sweep(
+        plot.title, strip_plot(plot), names if names != [""] else [], _best(kept), is_curve
+    )
 
 
 def _main_axis(group: Sequence[Result]) -> str | None:
