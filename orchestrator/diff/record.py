@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -82,6 +83,53 @@ class Record:
         if self.children:
             shown["children"] = [child.as_json() for child in self.children]
         return shown
+
+    @classmethod
+    def from_json(cls, shown: Mapping[str, Any]) -> Record:
+        """The record that `as_json` wrote.
+
+        Raises:
+            ValueError: it is no record; its writer reads untrusted files and may have lost its mind.
+        """
+        try:
+            if shown["status"] not in ORDER:
+                raise ValueError(f"no status is named {shown['status']!r}")
+            return cls(
+                path=str(shown["path"]),
+                type=str(shown["type"]),
+                status=shown["status"],
+                metrics={str(k): _number(v) for k, v in shown.get("metrics", {}).items()},
+                locations=tuple(_location(place) for place in shown.get("locations", ())),
+                more=int(shown.get("more", 0)),
+                masks={str(k): int(v) for k, v in shown.get("masks", {}).items()},
+                note=str(shown.get("note", "")),
+                tolerance=str(shown.get("tolerance", "")),
+                size_a=_size(shown.get("size_a")),
+                size_b=_size(shown.get("size_b")),
+                children=tuple(cls.from_json(child) for child in shown.get("children", ())),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a record: {error!r}") from error
+
+
+def _location(shown: Mapping[str, Any]) -> Location:
+    size = shown.get("size")
+    return Location(
+        str(shown["where"]),
+        str(shown.get("a", "")),
+        str(shown.get("b", "")),
+        None if size is None else _number(size),
+    )
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"not a finite number: {value!r}")
+    return value
+
+
+def _size(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
 def worst(statuses: Sequence[Status]) -> Status:
