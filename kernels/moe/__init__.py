@@ -1,0 +1,1 @@
+"""Fused mixture-of-experts layer: reference, schedule, grouped GEMMs and the Hopper fast path."""

@@ -1,0 +1,195 @@
+"""The schedule table of one layer call: built on the device, in two launches, from the top-k ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import triton
+
+from kernels.moe import schedule_kernels as kernels
+
+TILE_FIELDS = 4
+ITEM_FIELDS = 8
+CHUNKS = 4
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How an expert's rows become tiles: bodies of up to `body` rows, tails of up to `tail`.
+
+    `wide` fills tails wherever that saves a tile, not only with a remainder.
+    """
+
+    body: int = 128
+    tail: int = 0
+    wide: bool = False
+
+    def tile_capacity(self, choices: int, experts: int) -> int:
+        """Tiles that any routing of `choices` choices over `experts` experts fits in."""
+        return choices // self.body + min(experts, choices)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the persistent kernel does with the tiles, and in which order.
+
+    Layer 0 has `columns1` column tiles of `width1` columns, layer 1 `columns2` of `width2`. Layer 1
+    goes by chunks of column tiles; `edges` are the tiles where chunks 1, 2 and 3 begin. The
+    combination of a chunk is spread over the next chunk, after its first `lead` tiles.
+    """
+
+    columns1: int
+    width1: int
+    columns2: int
+    width2: int
+    edges: tuple[int, int, int]
+    combine_tokens: int = 32
+    lead: int = 132
+
+    def item_capacity(self, tile_capacity: int, tokens: int) -> int:
+        combines = triton.cdiv(tokens, self.combine_tokens) * self.columns2
+        return tile_capacity * (self.columns1 + self.columns2) + combines
+
+
+def chunk_edges(columns: int) -> tuple[int, int, int]:
+    """Halve what is left three times: a wide first chunk hides layer 0's end, a narrow last one
+    leaves little to combine when no tile is left to hide it."""
+    first = (columns + 1) // 2
+    second = first + (columns - first + 1) // 2
+    third = second + (columns - second + 1) // 2
+    return first, second, third
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Device tensors of one table; all int32.
+
+    Attributes:
+        offsets: (E + 1,) first row of each expert, rows sorted by expert.
+        choice_of_row: (T * k,) the choice t * k + j in a row; rows past offsets[E] are not written.
+        row_of_choice: (T * k,) the row of choice t * k + j, or -1 for an id outside [0, E).
+        tiles: (capacity, 4) {expert, first row, body rows, tail rows}; totals[0] are written.
+        items: (capacity, 8), see `schedule_kernels`; totals[1] are written.
+        totals: (2,) tiles and items.
+        signals: counters of the persistent kernel, zero when the table is built: one cursor, one
+            count a chunk, one count a tile.
+    """
+
+    tokens: int
+    top_k: int
+    experts: int
+    cut: Cut
+    work: Work | None
+    offsets: torch.Tensor
+    choice_of_row: torch.Tensor
+    row_of_choice: torch.Tensor
+    tiles: torch.Tensor
+    items: torch.Tensor
+    totals: torch.Tensor
+    signals: torch.Tensor
+    counts: torch.Tensor
+    ranks: torch.Tensor
+
+    @property
+    def choices(self) -> int:
+        return self.tokens * self.top_k
+
+    @property
+    def tile_capacity(self) -> int:
+        return self.tiles.shape[0]
+
+    @property
+    def cursor(self) -> torch.Tensor:
+        return self.signals
+
+    @property
+    def chunk_done(self) -> torch.Tensor:
+        return self.signals[8:]
+
+    @property
+    def tile_ready(self) -> torch.Tensor:
+        return self.signals[16:]
+
+
+def block_of(choices: int) -> int:
+    """Choices a program ranks: more of them once the block counts, read by all, would grow large."""
+    return 256 if choices <= 65536 else 1024
+
+
+def allocate(
+    tokens: int,
+    top_k: int,
+    experts: int,
+    cut: Cut,
+    work: Work | None = None,
+    device: str | torch.device = "cpu",
+) -> Schedule:
+    """Reserve the tensors of a table; reusable for any routing of this size."""
+    choices = tokens * top_k
+    blocks = triton.cdiv(choices, block_of(choices))
+    capacity = cut.tile_capacity(choices, experts)
+    items = work.item_capacity(capacity, tokens) if work else 0
+
+    def ints(*shape: int) -> torch.Tensor:
+        return torch.empty(shape, dtype=torch.int32, device=device)
+
+    return Schedule(
+        tokens,
+        top_k,
+        experts,
+        cut,
+        work,
+        offsets=ints(experts + 1),
+        choice_of_row=ints(choices),
+        row_of_choice=ints(choices),
+        tiles=ints(capacity, TILE_FIELDS),
+        items=ints(items, ITEM_FIELDS),
+        totals=ints(2),
+        signals=ints(16 + capacity),
+        counts=ints(blocks, triton.next_power_of_2(experts)),
+        ranks=ints(choices),
+    )
+
+
+def build(schedule: Schedule, ids: torch.Tensor) -> Schedule:
+    """Fill the table for `ids` (T, k), int32 or int64, contiguous; ids outside [0, E) are dropped.
+
+    Two launches on the current stream, no synchronisation, so it may be captured in a graph.
+    """
+    if ids.shape != (schedule.tokens, schedule.top_k):
+        raise ValueError(
+            f"ids have shape {tuple(ids.shape)}, the table is for"
+            f" ({schedule.tokens}, {schedule.top_k})"
+        )
+    if not ids.is_contiguous():
+        raise ValueError("ids are not contiguous; pass ids.contiguous()")
+    choices, blocks = schedule.choices, schedule.counts.shape[0]
+    experts = schedule.counts.shape[1]
+    block = block_of(choices)
+    if not choices:
+        schedule.offsets.zero_()
+        schedule.totals.zero_()
+        schedule.signals.zero_()
+        return schedule
+
+    kernels.count_kernel[(blocks,)](
+        ids, schedule.counts, schedule.ranks, choices, schedule.experts,
+        EXPERTS=experts, BLOCK=block, num_warps=8,
+    )  # fmt: skip
+    cut = schedule.cut
+    work = schedule.work or Work(0, 0, 0, 0, (0, 0, 0))
+    kernels.place_kernel[(blocks,)](
+        ids, schedule.counts, schedule.ranks,
+        schedule.offsets, schedule.choice_of_row, schedule.row_of_choice,
+        schedule.tiles, schedule.items, schedule.totals, schedule.signals,
+        choices, blocks, schedule.tokens, schedule.experts, schedule.signals.shape[0], work.lead,
+        EXPERTS=experts, BLOCK=block,
+        BLOCKS=max(1, min(triton.next_power_of_2(blocks), 8192 // experts)),
+        BM=cut.body, BT=cut.tail, WIDE=cut.wide,
+        ITEMS=schedule.work is not None,
+        N1=work.columns1, WIDTH1=work.width1, N2=work.columns2, WIDTH2=work.width2,
+        C0=work.edges[0], C1=work.edges[1], C2=work.edges[2],
+        COMBINE_TOKENS=work.combine_tokens, WRITE=128, num_warps=8,
+    )  # fmt: skip
+    return schedule
