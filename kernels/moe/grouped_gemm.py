@@ -33,17 +33,17 @@ def load_tile(tiles_ptr, tile, BM: tl.constexpr):
 @triton.jit
 def gate_up_kernel(
     x_ptr, w13_ptr, h_ptr, choice_of_row_ptr, tiles_ptr, totals_ptr,
-    H, I,
+    H, INTER,
     stride_xt, stride_xh, stride_we, stride_wr, stride_wh,
     TOP_K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     ACTIVATE: tl.constexpr,
 ):  # fmt: skip
-    """Layer 0: `h[row] = silu(x[token] @ gate^T) * (x[token] @ up^T)`, BM rows by BN columns a program.
+    """Layer 0, BM rows by BN columns: `h[row] = silu(x[token] @ gate^T) * (x[token] @ up^T)`.
 
-    x is (T, H) and gathered through the table, w13 (E, 2 * I, H), h (rows, I) contiguous. With
-    ACTIVATE off, h is (rows, 2 * I) and receives gate and up as they are: the GEMM alone.
+    x is (T, H) and gathered through the table, w13 (E, 2 * INTER, H), h (rows, INTER) contiguous.
+    With ACTIVATE off, h is (rows, 2 * INTER) and receives gate and up as they are: the GEMM alone.
     """
-    columns = tl.cdiv(I, BN)
+    columns = tl.cdiv(INTER, BN)
     tile = tl.program_id(0) // columns
     if tile >= tl.load(totals_ptr):
         return
@@ -51,14 +51,14 @@ def gate_up_kernel(
     choice = tl.load(choice_of_row_ptr + rows, mask=row_ok, other=0)
     token = (choice // TOP_K).to(tl.int64)
     col = (tl.program_id(0) % columns) * BN + tl.arange(0, BN)
-    col_ok = col < I
+    col_ok = col < INTER
     inner = tl.arange(0, BK)
     x_at = x_ptr + token[:, None] * stride_xt + inner[None, :] * stride_xh
     gate_at = (
         w13_ptr + expert * stride_we
         + col[None, :].to(tl.int64) * stride_wr + inner[:, None] * stride_wh
     )  # fmt: skip
-    up_at = gate_at + I.to(tl.int64) * stride_wr
+    up_at = gate_at + INTER.to(tl.int64) * stride_wr
 
     # Main loop
     gate = tl.zeros((BM, BN), tl.float32)
@@ -77,26 +77,26 @@ def gate_up_kernel(
     dtype: tl.constexpr = h_ptr.dtype.element_ty
     stored = row_ok[:, None] & col_ok[None, :]
     if ACTIVATE:
-        h_at = h_ptr + rows.to(tl.int64)[:, None] * I + col[None, :]
+        h_at = h_ptr + rows.to(tl.int64)[:, None] * INTER + col[None, :]
         tl.store(h_at, narrow(silu_mul(gate, up), dtype), mask=stored)
     else:
-        h_at = h_ptr + rows.to(tl.int64)[:, None] * (2 * I) + col[None, :]
+        h_at = h_ptr + rows.to(tl.int64)[:, None] * (2 * INTER) + col[None, :]
         tl.store(h_at, narrow(gate, dtype), mask=stored)
-        tl.store(h_at + I, narrow(up, dtype), mask=stored)
+        tl.store(h_at + INTER, narrow(up, dtype), mask=stored)
 
 
 @triton.jit
 def down_kernel(
     h_ptr, w2_ptr, y_ptr, choice_of_row_ptr, weights_ptr, tiles_ptr, totals_ptr,
-    H, I,
+    H, INTER,
     stride_we, stride_wh, stride_wi,
     TOP_K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     ATOMIC: tl.constexpr,
 ):  # fmt: skip
     """Layer 1: `y[row] = h[row] @ w2^T`, BM rows by BN columns a program.
 
-    h is (rows, I) contiguous, w2 (E, H, I). y is (rows, H) contiguous; with ATOMIC it is the
-    (T, H) float32 sum, to which each row is added with its router weight, in no fixed order.
+    h is (rows, INTER) contiguous, w2 (E, H, INTER). y is (rows, H) contiguous; with ATOMIC it is
+    the (T, H) float32 sum, to which each row is added with its router weight, in no fixed order.
     """
     columns = tl.cdiv(H, BN)
     tile = tl.program_id(0) // columns
@@ -106,7 +106,7 @@ def down_kernel(
     col = (tl.program_id(0) % columns) * BN + tl.arange(0, BN)
     col_ok = col < H
     inner = tl.arange(0, BK)
-    h_at = h_ptr + rows.to(tl.int64)[:, None] * I + inner[None, :]
+    h_at = h_ptr + rows.to(tl.int64)[:, None] * INTER + inner[None, :]
     w_at = (
         w2_ptr + expert * stride_we
         + col[None, :].to(tl.int64) * stride_wh + inner[:, None] * stride_wi
@@ -114,8 +114,8 @@ def down_kernel(
 
     # Main loop
     acc = tl.zeros((BM, BN), tl.float32)
-    for k in range(0, I, BK):
-        inside = inner < I - k
+    for k in range(0, INTER, BK):
+        inside = inner < INTER - k
         h = tl.load(h_at, mask=row_ok[:, None] & inside[None, :], other=0.0)
         w = tl.load(w_at, mask=inside[:, None] & col_ok[None, :], other=0.0)
         acc = dot(h, w, acc)
@@ -142,7 +142,7 @@ def combine_kernel(
     y_ptr, out_ptr, row_of_choice_ptr, weights_ptr, tokens, H,
     TOP_K: tl.constexpr, TOKENS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """`out[t] = sum_j weights[t, j] * y[row of (t, j)]` in float32, j ascending, dropped j skipped."""
+    """`out[t] = sum_j weights[t, j] * y[row of (t, j)]`, float32, j ascending, dropped skipped."""
     token = tl.program_id(0) * TOKENS + tl.arange(0, TOKENS)
     col = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     token_ok = token < tokens
@@ -167,14 +167,18 @@ def combine_kernel(
 
 
 @triton.jit
-def activation_kernel(gate_up_ptr, h_ptr, rows_ptr, I, BLOCK: tl.constexpr):
-    """`h = silu(gate) * up` over (rows, 2 * I) -> (rows, I); the stage control for the fused one."""
+def activation_kernel(gate_up_ptr, h_ptr, rows_ptr, INTER, BLOCK: tl.constexpr):
+    """`h = silu(gate) * up`, (rows, 2 * INTER) -> (rows, INTER): a stage control."""
     row = tl.program_id(0).to(tl.int64)
     if row >= tl.load(rows_ptr):
         return
-    for start in range(0, I, BLOCK):
+    for start in range(0, INTER, BLOCK):
         col = start + tl.arange(0, BLOCK)
-        gate = tl.load(gate_up_ptr + row * 2 * I + col, mask=col < I, other=0.0).to(tl.float32)
-        up = tl.load(gate_up_ptr + row * 2 * I + I + col, mask=col < I, other=0.0).to(tl.float32)
+        gate = tl.load(gate_up_ptr + row * 2 * INTER + col, mask=col < INTER, other=0.0).to(
+            tl.float32
+        )
+        up = tl.load(gate_up_ptr + row * 2 * INTER + INTER + col, mask=col < INTER, other=0.0).to(
+            tl.float32
+        )
         hidden = narrow(silu_mul(gate, up), h_ptr.dtype.element_ty)
-        tl.store(h_ptr + row * I + col, hidden, mask=col < I)
+        tl.store(h_ptr + row * INTER + col, hidden, mask=col < INTER)

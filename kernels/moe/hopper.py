@@ -20,7 +20,7 @@ Tails. Rows left over by 128-row bodies would cost a whole tile each. Here up to
 the body's weights in shared memory. TAIL_IS_M: tail rows are the M operand of their own wgmma (64
 rows). Otherwise weights are M and the tail rows N, 16 or 32 of them, for few rows an expert.
 
-Preconditions: sm_90, bfloat16 or float16, H and I multiples of 64, contiguous weights.
+Preconditions: sm_90, bfloat16 or float16, H and INTER multiples of 64, contiguous weights.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def field(item, index: gl.constexpr):
 
 
 @gluon.jit
-def draw(items_ptr, cursor_ptr, total, layout: gl.constexpr):
+def draw(items_ptr, cursor_ptr, first, last, layout: gl.constexpr):
     """Take the next item of the table; its kind is -1 when there is none left."""
-    index = gl.atomic_add(cursor_ptr, 1, sem="relaxed", scope="gpu")
+    index = first + gl.atomic_add(cursor_ptr, 1, sem="relaxed", scope="gpu")
     at = gl.arange(0, FIELDS, layout=layout)
     return gl.load(
         items_ptr + index.to(gl.int64) * FIELDS + at,
-        mask=(at >= 0) & (index < total),
+        mask=(at >= 0) & (index < last),
         other=-1,
     )
 
@@ -94,7 +94,7 @@ def receive(count, mail, sent, read, layout: gl.constexpr):
 
 @gluon.jit
 def wait_for(count_ptr, target):
-    """Wait until other programs have counted to `target`; orders what they wrote before our reads."""
+    """Wait until others have counted to `target`; what they wrote before is then visible."""
     while gl.atomic_add(count_ptr, 0, sem="acquire", scope="gpu") < target:
         pass
     gl.thread_barrier()
@@ -114,7 +114,7 @@ def fill_stages(
     x_s, tail_s, w_s, full, empty,
     STAGES: gl.constexpr, TAIL_STAGES: gl.constexpr, TAIL_IS_M: gl.constexpr,
 ):  # fmt: skip
-    """Producer: load inner blocks `first` to `last` of one tile; returns the running step number."""
+    """Load inner blocks `first` to `last` of one tile; returns the running step number."""
     for k in range(first, last):
         stage = step % STAGES
         mbarrier.wait(empty.index(stage), ((step // STAGES) & 1) ^ 1)
@@ -156,9 +156,9 @@ def fill_stages(
 
 @gluon.jit
 def produce(
-    w13_desc, w2_desc, x_ptr, h_ptr, choice_of_row_ptr, items_ptr, totals_ptr, cursor_ptr,
+    w13_desc, w2_desc, x_ptr, h_ptr, choice_of_row_ptr, items_ptr, first_ptr, last_ptr, cursor_ptr,
     tile_ready_ptr, x_s, tail_s, w_s, full, empty, mail, sent, read,
-    H: gl.constexpr, I: gl.constexpr, TOP_K: gl.constexpr, BM: gl.constexpr, BT: gl.constexpr,
+    H: gl.constexpr, INTER: gl.constexpr, TOP_K: gl.constexpr, BM: gl.constexpr, BT: gl.constexpr,
     STAGES: gl.constexpr, TAIL_STAGES: gl.constexpr, TAIL_IS_M: gl.constexpr,
 ):  # fmt: skip
     """Producer partition, 4 warps: draw items, pass them on, keep the stages full."""
@@ -168,17 +168,18 @@ def produce(
     body_row = gl.arange(0, BM, layout=ROW)
     tail_row = gl.arange(0, BT, layout=ROW)
     inner = gl.arange(0, BK, layout=gl.SliceLayout(0, COPY))
-    total = gl.load(totals_ptr + 1)
+    first = gl.load(first_ptr)
+    last = gl.load(last_ptr)
     step = 0
     count = 0
-    item = draw(items_ptr, cursor_ptr, total, ITEM)
+    item = draw(items_ptr, cursor_ptr, first, last, ITEM)
     kind = field(item, 0)
     while kind >= 0:
         send(item, count, mail, sent, read)
         count += 1
         following = item
         if kind == COMBINE:
-            following = draw(items_ptr, cursor_ptr, total, ITEM)
+            following = draw(items_ptr, cursor_ptr, first, last, ITEM)
         else:
             expert = field(item, 1)
             row = field(item, 2)
@@ -194,10 +195,12 @@ def produce(
                 tail_at = x_ptr + (choice // TOP_K).to(gl.int64)[:, None] * H + inner[None, :]
                 blocks = H // BK
             else:
-                wait_for(tile_ready_ptr + field(item, 6), (I + HALF - 1) // HALF)
-                body_at = h_ptr + (row + body_row).to(gl.int64)[:, None] * I + inner[None, :]
-                tail_at = h_ptr + (row + body + tail_row).to(gl.int64)[:, None] * I + inner[None, :]
-                blocks = I // BK
+                wait_for(tile_ready_ptr + field(item, 6), (INTER + HALF - 1) // HALF)
+                body_at = h_ptr + (row + body_row).to(gl.int64)[:, None] * INTER + inner[None, :]
+                tail_at = (
+                    h_ptr + (row + body + tail_row).to(gl.int64)[:, None] * INTER + inner[None, :]
+                )
+                blocks = INTER // BK
             # The next item is drawn while the stages just filled keep the consumers busy.
             ahead = gl.minimum(blocks, STAGES)
             step = fill_stages(
@@ -205,7 +208,7 @@ def produce(
                 body_at, body_ok[:, None], body, tail_at, tail_ok[:, None], tail,
                 x_s, tail_s, w_s, full, empty, STAGES, TAIL_STAGES, TAIL_IS_M,
             )  # fmt: skip
-            following = draw(items_ptr, cursor_ptr, total, ITEM)
+            following = draw(items_ptr, cursor_ptr, first, last, ITEM)
             step = fill_stages(
                 step, ahead, blocks, kind, w13_desc, w2_desc, expert, column,
                 body_at, body_ok[:, None], body, tail_at, tail_ok[:, None], tail,
@@ -217,12 +220,16 @@ def produce(
 
 
 @gluon.jit
-def silu_mul(gate, up):
-    return gate / (1.0 + gl.exp(-gate)) * up
+def silu_mul(gate, up, ACTIVATE: gl.constexpr):
+    if ACTIVATE:
+        hidden = gate / (1.0 + gl.exp(-gate)) * up
+    else:
+        hidden = gate + up
+    return hidden
 
 
 @gluon.jit
-def activate(acc, ROWS: gl.constexpr, TAIL_IS_M: gl.constexpr):
+def activate(acc, ROWS: gl.constexpr, TAIL_IS_M: gl.constexpr, ACTIVATE: gl.constexpr):
     """SiLU(gate) * up of a (ROWS, 256) accumulator, both halves of a column in one thread.
 
     TAIL_IS_M keeps the columns as gate 0-63, up 0-63, gate 64-127, up 64-127, so that two warp
@@ -230,18 +237,18 @@ def activate(acc, ROWS: gl.constexpr, TAIL_IS_M: gl.constexpr):
     """
     if TAIL_IS_M:
         gate, up = acc.reshape([ROWS, 2, 2, QUARTER]).permute(0, 1, 3, 2).split()
-        hidden = silu_mul(gate, up).reshape([ROWS, HALF])
+        hidden = silu_mul(gate, up, ACTIVATE).reshape([ROWS, HALF])
     else:
         gate, up = acc.reshape([ROWS, 2, HALF]).permute(0, 2, 1).split()
-        hidden = silu_mul(gate, up)
+        hidden = silu_mul(gate, up, ACTIVATE)
     return hidden
 
 
 @gluon.jit
-def activate_transposed(acc, BT: gl.constexpr):
+def activate_transposed(acc, BT: gl.constexpr, ACTIVATE: gl.constexpr):
     """The same for a (256, BT) accumulator of weight rows by tail rows -> (128, BT)."""
     gate, up = acc.reshape([2, HALF, BT]).permute(1, 2, 0).split()
-    return silu_mul(gate, up)
+    return silu_mul(gate, up, ACTIVATE)
 
 
 @gluon.jit
@@ -320,10 +327,10 @@ def consume(
     h_ptr, y_ptr, out_ptr, row_of_choice_ptr, weights_ptr, tokens,
     tile_ready_ptr, chunk_done_ptr, trace_ptr,
     x_s, tail_s, w_s, full, empty, mail, sent, read,
-    H: gl.constexpr, I: gl.constexpr, TOP_K: gl.constexpr, BM: gl.constexpr, BT: gl.constexpr,
+    H: gl.constexpr, INTER: gl.constexpr, TOP_K: gl.constexpr, BM: gl.constexpr, BT: gl.constexpr,
     STAGES: gl.constexpr, TAIL_STAGES: gl.constexpr, TAIL_IS_M: gl.constexpr,
     BODY: gl.constexpr, TAIL: gl.constexpr, BODY_1: gl.constexpr, BODY_2: gl.constexpr,
-    TAIL_1: gl.constexpr, TAIL_2: gl.constexpr, TRACE: gl.constexpr,
+    TAIL_1: gl.constexpr, TAIL_2: gl.constexpr, ACTIVATE: gl.constexpr, TRACE: gl.constexpr,
 ):  # fmt: skip
     """Consumer partition, 8 warps: multiply what the stages hold, finish and store each tile."""
     ITEM: gl.constexpr = gl.BlockedLayout([FIELDS], [32], [8], [0])
@@ -345,7 +352,7 @@ def consume(
             row = field(item, 2)
             body = field(item, 3)
             tail = field(item, 4)
-            blocks = gl.where(kind == GATE_UP, H // BK, I // BK)
+            blocks = gl.where(kind == GATE_UP, H // BK, INTER // BK)
             acc = gl.zeros((BM, WIDE), gl.float32, layout=BODY)
             if TAIL_IS_M:
                 tail_acc = gl.zeros((BT, WIDE), gl.float32, layout=TAIL)
@@ -400,15 +407,15 @@ def consume(
             # Epilogue
             if kind == GATE_UP:
                 if body > 0:
-                    hidden = activate(acc, BM, TAIL_IS_M)
-                    store_rows(h_ptr, I, row, body, column, hidden, BODY_1)
+                    hidden = activate(acc, BM, TAIL_IS_M, ACTIVATE)
+                    store_rows(h_ptr, INTER, row, body, column, hidden, BODY_1)
                 if tail > 0:
                     if TAIL_IS_M:
-                        hidden = activate(tail_acc, BT, TAIL_IS_M)
-                        store_rows(h_ptr, I, row + body, tail, column, hidden, TAIL_1)
+                        hidden = activate(tail_acc, BT, TAIL_IS_M, ACTIVATE)
+                        store_rows(h_ptr, INTER, row + body, tail, column, hidden, TAIL_1)
                     else:
-                        hidden = activate_transposed(tail_acc, BT)
-                        store_transposed(h_ptr, I, row + body, tail, column, hidden, TAIL_1)
+                        hidden = activate_transposed(tail_acc, BT, ACTIVATE)
+                        store_transposed(h_ptr, INTER, row + body, tail, column, hidden, TAIL_1)
                 announce(tile_ready_ptr + field(item, 6))
             else:
                 if body > 0:
@@ -425,21 +432,26 @@ def consume(
         kind = field(item, 0)
 
 
-@gluon.jit(do_not_specialize=["tokens"])
+@gluon.jit(
+    do_not_specialize=["tokens"],
+    do_not_specialize_on_alignment=["first_ptr", "last_ptr", "cursor_ptr"],
+)
 def sm90_moe_kernel(
     w13_desc, w2_desc, x_ptr, h_ptr, y_ptr, out_ptr,
     choice_of_row_ptr, row_of_choice_ptr, weights_ptr, tokens,
-    items_ptr, totals_ptr, cursor_ptr, tile_ready_ptr, chunk_done_ptr, trace_ptr,
-    H: gl.constexpr, I: gl.constexpr, TOP_K: gl.constexpr,
+    items_ptr, first_ptr, last_ptr, cursor_ptr, tile_ready_ptr, chunk_done_ptr, trace_ptr,
+    H: gl.constexpr, INTER: gl.constexpr, TOP_K: gl.constexpr,
     BM: gl.constexpr, BT: gl.constexpr, TAIL_IS_M: gl.constexpr,
     STAGES: gl.constexpr, TAIL_STAGES: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr,
     BODY: gl.constexpr, TAIL: gl.constexpr, BODY_1: gl.constexpr, BODY_2: gl.constexpr,
-    TAIL_1: gl.constexpr, TAIL_2: gl.constexpr, TRACE: gl.constexpr,
+    TAIL_1: gl.constexpr, TAIL_2: gl.constexpr, ACTIVATE: gl.constexpr, TRACE: gl.constexpr,
 ):  # fmt: skip
     """Run every item of the table. One program an SM, 8 warps and 4 more for the producers.
 
-    x (T, H), h (rows, I), y (rows, H), out (T, H), all contiguous and of one 16-bit dtype; weights
-    (T, k) float32. `trace_ptr` receives TRACE items a program of {begin, end, kind + 1}, 0 for none.
+    x (T, H), h (rows, INTER), y (rows, H), out (T, H), all contiguous and of one 16-bit dtype;
+    weights (T, k) float32. The items run are those from *first_ptr up to *last_ptr. `trace_ptr`
+    receives {begin, end, kind + 1} of TRACE items a program, 0 for none. ACTIVATE off leaves SiLU
+    out (gate + up is stored): the layer-0 GEMM alone.
     """
     gl.static_assert(TAIL_STAGES < STAGES)
     dtype: gl.constexpr = x_ptr.dtype.element_ty
@@ -475,17 +487,17 @@ def sm90_moe_kernel(
                     h_ptr, y_ptr, out_ptr, row_of_choice_ptr, weights_ptr, tokens,
                     tile_ready_ptr, chunk_done_ptr, trace_ptr,
                     x_s, tail_s, w_s, full, empty, mail, sent, read,
-                    H, I, TOP_K, BM, BT, STAGES, TAIL_STAGES, TAIL_IS_M,
-                    BODY, TAIL, BODY_1, BODY_2, TAIL_1, TAIL_2, TRACE,
+                    H, INTER, TOP_K, BM, BT, STAGES, TAIL_STAGES, TAIL_IS_M,
+                    BODY, TAIL, BODY_1, BODY_2, TAIL_1, TAIL_2, ACTIVATE, TRACE,
                 ),
             ),
             (
                 produce,
                 (
                     w13_desc, w2_desc, x_ptr, h_ptr, choice_of_row_ptr,
-                    items_ptr, totals_ptr, cursor_ptr, tile_ready_ptr,
+                    items_ptr, first_ptr, last_ptr, cursor_ptr, tile_ready_ptr,
                     x_s, tail_s, w_s, full, empty, mail, sent, read,
-                    H, I, TOP_K, BM, BT, STAGES, TAIL_STAGES, TAIL_IS_M,
+                    H, INTER, TOP_K, BM, BT, STAGES, TAIL_STAGES, TAIL_IS_M,
                 ),
             ),
         ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +18,15 @@ COLUMNS_2 = 256
 # 227 KiB a block on sm_90. Beside the stages: barriers, the mail, 4 KiB of layout-change scratch.
 SHARED_BYTES = 227 * 1024
 RESERVED_BYTES = 4096 + 512
+
+
+class Part(enum.Enum):
+    """Items to run: where they begin and end in `Schedule.totals`. Each part has its own cursor."""
+
+    ALL = (1, 4)
+    LAYER_0 = (1, 2)
+    LAYER_1 = (2, 3)
+    COMBINE = (3, 4)
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,7 @@ def layouts(tile: HopperTile) -> Layouts:
 
 
 def _stored(rows: int, columns: int, run: int, group_column: int) -> gl.DistributedLinearLayout:
-    """(rows, columns): a warp group holds runs of `run` columns; the second begins `group_column` on.
+    """(rows, columns): a warp group holds runs of `run` columns, the second `group_column` later.
 
     With `group_column` 0 the second warp group takes rows 64 to 127 instead.
     """
@@ -163,20 +173,27 @@ def launch(
     out: torch.Tensor,
     weights: torch.Tensor,
     programs: int,
+    part: Part = Part.ALL,
+    activate: bool = True,
     trace: torch.Tensor | None = None,
 ) -> None:
-    """Run the table on `programs` SMs; `trace` is (programs, items, 3) int64, zeroed, or None."""
+    """Run the table, or a part of it, on `programs` SMs.
+
+    A part alone needs a table of one chunk. `trace` is (programs, items, 3) int64, zeroed.
+    """
     shape = layouts(tile)
+    first, last = part.value
     inter, hidden = h.shape[1], x.shape[1]
     sm90_moe_kernel[(programs,)](
         *maps, x, h, y, out,
         schedule.choice_of_row, schedule.row_of_choice, weights, schedule.tokens,
-        schedule.items, schedule.totals, schedule.cursor,
-        schedule.tile_ready, schedule.chunk_done, h if trace is None else trace,
+        schedule.items, schedule.totals[first:], schedule.totals[last:],
+        schedule.signals[first:], schedule.tile_ready, schedule.chunk_done,
+        h if trace is None else trace,
         hidden, inter, schedule.top_k,
         tile.body, tile.tail, tile.tail_is_m,
         tile.stages, tile.tail_stages, tile.producer_registers,
         shape.body, shape.tail, shape.body_1, shape.body_2, shape.tail_1, shape.tail_2,
-        0 if trace is None else trace.shape[1],
+        activate, 0 if trace is None else trace.shape[1],
         num_warps=8,
     )  # fmt: skip

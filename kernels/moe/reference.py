@@ -18,7 +18,7 @@ def moe_reference(
 
     Args:
         x: (T, H) activations.
-        w13: (E, 2 * I, H); the first I rows of an expert are its gate, the last I its up projection.
+        w13: (E, 2 * I, H); an expert's first I rows are its gate, its last I its up projection.
         w2: (E, H, I) down projection.
         ids: (T, k) integers; a choice outside [0, E) contributes nothing.
         weights: (T, k) router weights.

@@ -1,4 +1,4 @@
-"""Which experts each token goes to: the router's top-k, and synthetic routings for tests and timing."""
+"""Which experts each token goes to: the router's top-k, and synthetic routings."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def draw_routing(
 ) -> Routing:
     """Draw a synthetic routing of distinct experts per token.
 
-    uniform: every expert equally likely; zipf: expert e with weight 1 / (e + 1); one_hot: all tokens
-    go to the same `top_k` experts; balanced: every expert gets the same rows, to within one;
+    uniform: every expert equally likely; zipf: expert e with weight 1 / (e + 1); one_hot: all
+    tokens go to the same `top_k` experts; balanced: every expert gets as many, to within one;
     masked: uniform with a third of the choices set to -1, as another rank's experts are.
     """
     if kind not in KINDS:

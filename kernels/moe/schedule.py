@@ -1,4 +1,4 @@
-"""The schedule table of one layer call: built on the device, in two launches, from the top-k ids."""
+"""The schedule table of one layer call, built on the device from the top-k ids."""
 
 from __future__ import annotations
 
@@ -70,10 +70,11 @@ class Schedule:
         choice_of_row: (T * k,) the choice t * k + j in a row; rows past offsets[E] are not written.
         row_of_choice: (T * k,) the row of choice t * k + j, or -1 for an id outside [0, E).
         tiles: (capacity, 4) {expert, first row, body rows, tail rows}; totals[0] are written.
-        items: (capacity, 8), see `schedule_kernels`; totals[1] are written.
-        totals: (2,) tiles and items.
-        signals: counters of the persistent kernel, zero when the table is built: one cursor, one
-            count a chunk, one count a tile.
+        items: (capacity, 8), see `schedule_kernels`; totals[4] are written.
+        totals: (5,) tiles; where the items of layer 0, of layer 1 and of the combination begin if
+            the output is one chunk; and where all items end.
+        signals: counters of the persistent kernel, zero when the table is built: 8 cursors, 8
+            counts of finished tiles by chunk, one count of finished columns a tile.
     """
 
     tokens: int
@@ -100,10 +101,6 @@ class Schedule:
         return self.tiles.shape[0]
 
     @property
-    def cursor(self) -> torch.Tensor:
-        return self.signals
-
-    @property
     def chunk_done(self) -> torch.Tensor:
         return self.signals[8:]
 
@@ -113,7 +110,7 @@ class Schedule:
 
 
 def block_of(choices: int) -> int:
-    """Choices a program ranks: more of them once the block counts, read by all, would grow large."""
+    """Choices a program ranks; more of them once every program reads many block counts."""
     return 256 if choices <= 65536 else 1024
 
 
@@ -145,7 +142,7 @@ def allocate(
         row_of_choice=ints(choices),
         tiles=ints(capacity, TILE_FIELDS),
         items=ints(items, ITEM_FIELDS),
-        totals=ints(2),
+        totals=ints(5),
         signals=ints(16 + capacity),
         counts=ints(blocks, triton.next_power_of_2(experts)),
         ranks=ints(choices),

@@ -146,7 +146,8 @@ def merged_combine(index, downs, combines, lead):
 @triton.jit(do_not_specialize=["choices", "blocks", "tokens", "lead"])
 def place_kernel(
     ids_ptr, counts_ptr, ranks_ptr,
-    offsets_ptr, choice_of_row_ptr, row_of_choice_ptr, tiles_ptr, items_ptr, totals_ptr, signals_ptr,
+    offsets_ptr, choice_of_row_ptr, row_of_choice_ptr,
+    tiles_ptr, items_ptr, totals_ptr, signals_ptr,
     choices, blocks, tokens, experts, signals, lead,
     EXPERTS: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
     BM: tl.constexpr, BT: tl.constexpr, WIDE: tl.constexpr,
@@ -260,5 +261,8 @@ def place_kernel(
 
     if program == 0:
         tl.store(totals_ptr, tiles)
+        tl.store(totals_ptr + 1, 0)
         if ITEMS:
-            tl.store(totals_ptr + 1, tiles * (N1 + N2) + combines * N2)
+            tl.store(totals_ptr + 2, tiles * N1)
+            tl.store(totals_ptr + 3, tiles * (N1 + N2))
+            tl.store(totals_ptr + 4, tiles * (N1 + N2) + combines * N2)

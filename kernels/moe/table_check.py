@@ -12,7 +12,7 @@ GATE_UP, DOWN, COMBINE = range(3)
 
 
 def check_rows(schedule: Schedule, ids: torch.Tensor) -> list[str]:
-    """Every valid choice has exactly one row, rows are sorted by expert and stable in token order."""
+    """Every valid choice has one row; rows are sorted by expert and keep the tokens' order."""
     return list(_row_problems(schedule, ids.cpu().flatten().tolist()))
 
 
@@ -82,7 +82,7 @@ def _item_problems(schedule: Schedule) -> Iterator[str]:
     if work is None:
         return
     tiles = int(schedule.totals[0])
-    items = schedule.items[: int(schedule.totals[1])].tolist()
+    items = schedule.items[: int(schedule.totals[4])].tolist()
     table = schedule.tiles[:tiles].tolist()
     if schedule.signals.any():
         yield "signals are not zero"
@@ -94,7 +94,7 @@ def _item_problems(schedule: Schedule) -> Iterator[str]:
         if kind == COMBINE:
             tokens, token, zero, target, column, _, chunk = fields
             if chunk_done[chunk] != target or zero != 0:
-                yield f"item {at} combines chunk {chunk} after {chunk_done[chunk]} of {target} tiles"
+                yield f"item {at} wants {target} tiles, {chunk_done[chunk]} of {chunk} come first"
             if column // work.width2 in _columns(work.edges, work.columns2, chunk):
                 combined |= {(token + t, column) for t in range(tokens)}
             else:
@@ -113,7 +113,7 @@ def _item_problems(schedule: Schedule) -> Iterator[str]:
             if kind == DOWN:
                 chunk_done[chunk] += 1
                 if len(done1[tile]) != work.columns1:
-                    yield f"item {at} needs tile {tile}, of which {len(done1[tile])} columns are done"
+                    yield f"item {at}: tile {tile} has {len(done1[tile])} layer-0 columns so far"
         else:
             yield f"item {at}: kind {kind}"
     for tile in range(tiles):

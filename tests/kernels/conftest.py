@@ -15,9 +15,7 @@ sys.path.insert(0, str(ROOT))
 if importlib.util.find_spec("torch") is None:
     collect_ignore_glob = ["**/test_*.py", "test_*.py"]
 else:
-    from kernels.backend import select
-
-    select()
+    import kernels.backend  # noqa: F401  chooses the interpreter before any test imports Triton
 
 
 def pytest_report_header() -> str | None:
