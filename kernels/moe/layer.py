@@ -120,7 +120,7 @@ def moe(
     if combine not in COMBINE_MODES:
         raise ValueError(f"combine `{combine}` is not one of {', '.join(COMBINE_MODES)}")
     if config is None:
-        config = workspace.config if workspace else _chosen(shape, x, w13, w2, combine)
+        config = workspace.config if workspace else chosen_config(shape, x, w13, w2, combine)
     if isinstance(config, HopperConfig):
         unsuited = suits_hopper(x, w13, w2)
         if combine == "atomic":
@@ -222,9 +222,10 @@ def _run_portable(
         combine_rows(weights, workspace, out)
 
 
-def _chosen(
-    shape: Shape, x: torch.Tensor, w13: torch.Tensor, w2: torch.Tensor, combine: str
+def chosen_config(
+    shape: Shape, x: torch.Tensor, w13: torch.Tensor, w2: torch.Tensor, combine: str = "ordered"
 ) -> Config:
+    """The variant that `moe` runs for these operands when none is given."""
     suited = combine == "ordered" and suits_hopper(x, w13, w2) is None
     return choose(shape, x.dtype, x.device, hopper=suited)
 

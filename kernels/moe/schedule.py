@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 import triton
@@ -91,6 +91,16 @@ class Schedule:
     signals: torch.Tensor
     counts: torch.Tensor
     ranks: torch.Tensor
+
+    def on_cpu(self) -> Schedule:
+        """A copy that the CPU can read; waits for the device."""
+        held = {item.name: getattr(self, item.name) for item in fields(self)}
+        return Schedule(
+            **{
+                name: value.cpu() if isinstance(value, torch.Tensor) else value
+                for name, value in held.items()
+            }
+        )
 
     @property
     def choices(self) -> int:
