@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import triton
@@ -77,6 +77,16 @@ def reserve(
         h=torch.empty(rows, shape.inter, dtype=dtype, device=device),
         y=torch.empty(rows, shape.hidden, dtype=dtype, device=device),
     )
+
+
+def with_chunks(config: HopperConfig, chunks: tuple[int, int, int]) -> HopperConfig:
+    """The same variant with other chunk edges."""
+    return replace(config, chunks=chunks)
+
+
+def with_hidden(workspace: Workspace, h: torch.Tensor) -> Workspace:
+    """The same workspace writing layer 0 to `h`."""
+    return replace(workspace, h=h)
 
 
 def hopper_tile(config: HopperConfig) -> hopper_launch.HopperTile:

@@ -72,7 +72,7 @@ class Samples:
         return {
             "mode": self.mode,
             "flush": self.flush,
-            "warmup": WARM_UP_RUNS,
+            "warmup": 0 if self.mode == "wall" else WARM_UP_RUNS,
             "inner": 1,
             "includes": list(self.timed.includes),
             "clocks": [reading.as_dict() for reading in self.clocks],
