@@ -4,8 +4,9 @@
     python -m kernels.moe.bench --shape a --split     # stages, controls and SM-time account too
     python -m kernels.moe.bench                       # small, interpreted, without a GPU
 
-The time of ours counts the schedule. Every output timed is checked against float64 afterwards; a wrong one has no time. On a CPU the
-times are the interpreter's: they prove that the program runs, and nothing about any GPU.
+The time of ours counts the schedule. Every output timed is checked against float64 afterwards; a
+wrong one has no time. On a CPU the times are the interpreter's: they prove that the program runs,
+and nothing about any GPU.
 """
 
 from __future__ import annotations

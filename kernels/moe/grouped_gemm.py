@@ -58,7 +58,7 @@ def gate_up_kernel(
         w13_ptr + expert * stride_we
         + col[None, :].to(tl.int64) * stride_wr + inner[:, None] * stride_wh
     )  # fmt: skip
-    up_at = gate_at + INTER.to(tl.int64) * stride_wr
+    up_at = gate_at + tl.cast(INTER, tl.int64) * stride_wr
 
     # Main loop
     gate = tl.zeros((BM, BN), tl.float32)
