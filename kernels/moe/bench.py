@@ -176,19 +176,18 @@ def split(problem: Problem, config: Config, rounds: int) -> bool:
     """Stage times in one sequence, their sum against the same launches in a graph, and controls."""
     from kernels.moe import stages
     from kernels.moe.configs import HopperConfig
-    from kernels.timing.rounds import Timed, interleave
+    from kernels.timing.rounds import interleave
 
     separate = stages.staged(problem, config)
-    whole = Timed("staged", separate.run, problem.fresh, includes=tuple(separate.steps))
-    samples = interleave([whole, *stages.controls(problem, separate)], rounds)
+    samples = interleave(stages.controls(problem, separate), rounds)
     parts = stages.split_in_place(problem, separate, rounds)
     medians = stages.median_of(parts)
+    end_to_end = medians.pop("e2e")
     total = sum(medians.values())
-    end_to_end = samples["staged"].median_us
     for name, value in medians.items():
         print(f"      stage {name}: {value:.1f} us")
         record(f"stage.{name}", value, "us", samples=parts[name])
-    for name in ("layer0_gemm", "activation"):
+    for name in samples:
         print(f"      control {name}: {samples[name].median_us:.1f} us")
         record(f"stage.{name}", samples[name].median_us, "us", samples=samples[name].times_us)
     unattributed = end_to_end - total
@@ -197,16 +196,15 @@ def split(problem: Problem, config: Config, rounds: int) -> bool:
         f" unattributed {unattributed:+.1f} us ({unattributed / end_to_end:+.1%})"
     )
     record("stage.sum", total, "us")
-    record("stage.e2e", end_to_end, "us", samples=samples["staged"].times_us)
+    record("stage.e2e", end_to_end, "us", samples=parts["e2e"])
     record("stage.unattributed", unattributed / end_to_end, "1")
     if isinstance(config, HopperConfig):
         spent = stages.account(problem, config)
-        print(f"      merged, SM time of {spent.total_us:.1f} us:", end="")
-        rest = {"between": spent.between_us, "idle": spent.idle_us}
-        for name, value in (spent.stages | rest).items():
-            print(f" {name} {value:.1f}", end="")
+        told = spent.stages | {"between": spent.between_us, "idle": spent.idle_us}
+        shares = ", ".join(f"{name} {value:.1f}" for name, value in told.items())
+        print(f"      merged, SM time of {spent.total_us:.1f} us: {shares}")
+        for name, value in told.items():
             record(f"sm_time.{name}", value, "us")
-        print()
     return True
 
 

@@ -40,7 +40,8 @@ class HopperConfig:
     stages: int = 4
     producer_registers: int = 56
     wide: bool = False
-    lead: int = 132
+    lead: int = 300
+    group: int = 1
     chunks: tuple[int, int, int] | None = None
 
     @property

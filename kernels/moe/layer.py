@@ -67,6 +67,7 @@ def reserve(
             width2=hopper_launch.COLUMNS_2,
             edges=config.chunks or chunk_edges(columns),
             lead=config.lead,
+            group=config.group,
         )
     schedule = allocate(shape.tokens, shape.top_k, shape.experts, config.cut, work, device)
     rows = schedule.choices

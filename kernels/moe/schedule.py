@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import torch
 import triton
 
+from kernels.backend import BACKEND, Backend
 from kernels.moe import schedule_kernels as kernels
 
 TILE_FIELDS = 4
@@ -36,7 +37,8 @@ class Work:
 
     Layer 0 has `columns1` column tiles of `width1` columns, layer 1 `columns2` of `width2`. Layer 1
     goes by chunks of column tiles; `edges` are the tiles where chunks 1, 2 and 3 begin. The
-    combination of a chunk is spread over the next chunk, after its first `lead` tiles.
+    combination of a chunk is spread over the next chunk, after its first `lead` tiles, and comes
+    after all tiles of the last one. `group` tiles go through a chunk's columns together.
     """
 
     columns1: int
@@ -45,7 +47,8 @@ class Work:
     width2: int
     edges: tuple[int, int, int]
     combine_tokens: int = 32
-    lead: int = 132
+    lead: int = 300
+    group: int = 1
 
     def item_capacity(self, tile_capacity: int, tokens: int) -> int:
         combines = triton.cdiv(tokens, self.combine_tokens) * self.columns2
@@ -119,9 +122,16 @@ class Schedule:
         return self.signals[16:]
 
 
-def block_of(choices: int) -> int:
-    """Choices a program ranks; more of them once every program reads many block counts."""
-    return 256 if choices <= 65536 else 1024
+# Programs that place rows and write items; more than the blocks of a small call, which would
+# otherwise write their items one after another. Interpreted programs run in turn: few are enough.
+PLACING_PROGRAMS = 3 if BACKEND is Backend.INTERPRETER else 128
+
+
+def block_of(choices: int, experts: int) -> int:
+    """Choices a program ranks: few, for speed, but every program reads all blocks' counts."""
+    if choices > 65536:
+        return 1024
+    return 128 if experts <= 64 else 256
 
 
 def allocate(
@@ -134,7 +144,7 @@ def allocate(
 ) -> Schedule:
     """Reserve the tensors of a table; reusable for any routing of this size."""
     choices = tokens * top_k
-    blocks = triton.cdiv(choices, block_of(choices))
+    blocks = triton.cdiv(choices, block_of(choices, experts))
     capacity = cut.tile_capacity(choices, experts)
     items = work.item_capacity(capacity, tokens) if work else 0
 
@@ -173,7 +183,7 @@ def build(schedule: Schedule, ids: torch.Tensor) -> Schedule:
         raise ValueError("ids are not contiguous; pass ids.contiguous()")
     choices, blocks = schedule.choices, schedule.counts.shape[0]
     experts = schedule.counts.shape[1]
-    block = block_of(choices)
+    block = block_of(choices, schedule.experts)
     if not choices:
         schedule.offsets.zero_()
         schedule.totals.zero_()
@@ -182,11 +192,11 @@ def build(schedule: Schedule, ids: torch.Tensor) -> Schedule:
 
     kernels.count_kernel[(blocks,)](
         ids, schedule.counts, schedule.ranks, choices, schedule.experts,
-        EXPERTS=experts, BLOCK=block, num_warps=8,
+        EXPERTS=experts, BLOCK=block, num_warps=4,
     )  # fmt: skip
     cut = schedule.cut
     work = schedule.work or Work(0, 0, 0, 0, (0, 0, 0))
-    kernels.place_kernel[(blocks,)](
+    kernels.place_kernel[(max(blocks, PLACING_PROGRAMS),)](
         ids, schedule.counts, schedule.ranks,
         schedule.offsets, schedule.choice_of_row, schedule.row_of_choice,
         schedule.tiles, schedule.items, schedule.totals, schedule.signals,
@@ -197,6 +207,6 @@ def build(schedule: Schedule, ids: torch.Tensor) -> Schedule:
         ITEMS=schedule.work is not None,
         N1=work.columns1, WIDTH1=work.width1, N2=work.columns2, WIDTH2=work.width2,
         C0=work.edges[0], C1=work.edges[1], C2=work.edges[2],
-        COMBINE_TOKENS=work.combine_tokens, WRITE=128, num_warps=8,
+        COMBINE_TOKENS=work.combine_tokens, GROUP=work.group, WRITE=64, num_warps=4,
     )  # fmt: skip
     return schedule

@@ -124,6 +124,40 @@ def chunk_start(
 
 
 @triton.jit
+def grouped(tile, column, tiles, columns, GROUP: tl.constexpr):
+    """Position of a tile's column: GROUP tiles go through all columns together, tiles innermost."""
+    first = tile // GROUP * GROUP
+    return first * columns + column * tl.minimum(GROUP, tiles - first) + tile - first
+
+
+@triton.jit
+def lead_of(chunk, downs, lead, C0: tl.constexpr, C1: tl.constexpr, C2: tl.constexpr,
+            N2: tl.constexpr):  # fmt: skip
+    """Layer-1 tiles of a chunk that come before the first combination spread into it.
+
+    In the last chunk all do: earlier combinations then fill the wait for its last tiles.
+    """
+    return tl.where(edge(chunk + 1, C0, C1, C2, N2) == N2, downs, lead)
+
+
+@triton.jit
+def store_item(
+    items_ptr, position, held, kind, expert, row, body, tail, column, tile, chunk
+):  # fmt: skip
+    """Store eight fields side by side; each a vector like `position`."""
+    index = tl.arange(0, ITEM_FIELDS)[None, :]
+    low = tl.where(index == 0, kind[:, None], tl.where(index == 1, expert[:, None], row[:, None]))
+    low = tl.where(index == 3, body[:, None], low)
+    high = tl.where(index == 4, tail[:, None], column[:, None])
+    high = tl.where(index == 6, tile[:, None], tl.where(index == 7, chunk[:, None], high))
+    tl.store(
+        items_ptr + position[:, None] * ITEM_FIELDS + index,
+        tl.where(index < 4, low, high),
+        mask=held[:, None],
+    )
+
+
+@triton.jit
 def merged_down(index, downs, combines, lead):
     """Position in its chunk of layer-1 tile `index`, with the previous chunk's combines spread in.
 
@@ -153,9 +187,9 @@ def place_kernel(
     BM: tl.constexpr, BT: tl.constexpr, WIDE: tl.constexpr,
     ITEMS: tl.constexpr, N1: tl.constexpr, WIDTH1: tl.constexpr, N2: tl.constexpr,
     WIDTH2: tl.constexpr, C0: tl.constexpr, C1: tl.constexpr, C2: tl.constexpr,
-    COMBINE_TOKENS: tl.constexpr, WRITE: tl.constexpr,
+    COMBINE_TOKENS: tl.constexpr, GROUP: tl.constexpr, WRITE: tl.constexpr,
 ):  # fmt: skip
-    """Scatter one block of choices; all programs share the writing of tiles and items."""
+    """Scatter one block of choices; all programs, more than blocks, share the tiles and items."""
     program = tl.program_id(0)
     programs = tl.num_programs(0)
     expert = tl.arange(0, EXPERTS)
@@ -215,22 +249,20 @@ def place_kernel(
             left = edge(chunk, C0, C1, C2, N2)
             wide = edge(chunk + 1, C0, C1, C2, N2) - left
             previous = (left - edge(chunk - 1, C0, C1, C2, N2)) * combines
-            index = tile * wide + n - left
+            downs = tiles * wide
+            index = grouped(tile, n - left, tiles, wide, GROUP)
             position = tl.where(
                 kind == 0,
-                tile * N1 + n,
+                grouped(tile, n, tiles, N1, GROUP),
                 chunk_start(chunk, tiles, combines, N1, C0, C1, C2, N2)
-                + merged_down(index, tiles * wide, previous, lead),
+                + merged_down(index, downs, previous, lead_of(chunk, downs, lead, C0, C1, C2, N2)),
             )
-            at = items_ptr + position * ITEM_FIELDS
-            tl.store(at, kind + expert * 0, mask=held)
-            tl.store(at + 1, expert, mask=held)
-            tl.store(at + 2, firsts + first, mask=held)
-            tl.store(at + 3, body, mask=held)
-            tl.store(at + 4, tail, mask=held)
-            tl.store(at + 5, n * tl.where(kind == 0, WIDTH1, WIDTH2) + expert * 0, mask=held)
-            tl.store(at + 6, tile, mask=held)
-            tl.store(at + 7, tl.where(kind == 0, 0, chunk) + expert * 0, mask=held)
+            same = expert * 0
+            store_item(
+                items_ptr, position, held, same + kind, expert, firsts + first, body, tail,
+                same + n * tl.where(kind == 0, WIDTH1, WIDTH2), tile,
+                same + tl.where(kind == 0, 0, chunk),
+            )  # fmt: skip
 
     if ITEMS:
         # Combine items: one for COMBINE_TOKENS tokens and one column tile
@@ -242,19 +274,19 @@ def place_kernel(
             left = edge(chunk, C0, C1, C2, N2)
             right = edge(chunk + 1, C0, C1, C2, N2)
             following = edge(chunk + 2, C0, C1, C2, N2)
-            index = item - left * combines
+            downs = tiles * (following - right)
             position = chunk_start(chunk + 1, tiles, combines, N1, C0, C1, C2, N2) + merged_combine(
-                index, tiles * (following - right), tl.maximum(right - left, 1) * combines, lead
+                item - left * combines,
+                downs,
+                tl.maximum(right - left, 1) * combines,
+                lead_of(chunk + 1, downs, lead, C0, C1, C2, N2),
             )
-            at = items_ptr + position * ITEM_FIELDS
-            tl.store(at, item * 0 + COMBINE, mask=held)
-            tl.store(at + 1, item * 0 + COMBINE_TOKENS, mask=held)
-            tl.store(at + 2, (item % combines) * COMBINE_TOKENS, mask=held)
-            tl.store(at + 3, item * 0, mask=held)
-            tl.store(at + 4, tiles * (right - left), mask=held)
-            tl.store(at + 5, n * WIDTH2, mask=held)
-            tl.store(at + 6, item * 0, mask=held)
-            tl.store(at + 7, chunk, mask=held)
+            same = item * 0
+            store_item(
+                items_ptr, position, held, same + COMBINE, same + COMBINE_TOKENS,
+                item % combines * COMBINE_TOKENS, same, tiles * (right - left), n * WIDTH2,
+                same, chunk,
+            )  # fmt: skip
         for start in range(program * WRITE, signals, programs * WRITE):
             slot = start + tl.arange(0, WRITE)
             tl.store(signals_ptr + slot, slot * 0, mask=slot < signals)

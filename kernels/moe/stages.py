@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +16,7 @@ from kernels.moe.problem import Problem
 from kernels.moe.schedule import build
 from kernels.timing.rounds import Timed, flush_bytes
 
-HEAD_START_CYCLES = 4_000_000
+FILLER_SQUARE = 8192
 TRACED_ITEMS = 512
 KINDS = ("layer0", "layer1", "combine")
 
@@ -93,35 +94,58 @@ def controls(problem: Problem, split: Staged) -> list[Timed]:
 
 
 def split_in_place(problem: Problem, split: Staged, rounds: int) -> dict[str, list[float]]:
-    """Time each step inside one uninterrupted sequence, in microseconds a round.
+    """Time each step inside one sequence, and beside it (`e2e`) the same steps as one graph.
 
-    The launches are queued behind a pause, so that no gap between two steps is the host's. Without
-    a GPU: wall time of each step.
+    Both are queued behind a large matrix product: it keeps the card hot, and gives the host time
+    to queue every launch, so that no gap between two steps is the host's.
+
+    Returns:
+        Microseconds a round, by step, and for `e2e`.
     """
-    times: dict[str, list[float]] = {name: [] for name in split.steps}
     if not torch.cuda.is_available():
-        import time
-
-        for number in range(rounds):
-            problem.fresh(number)
-            for name, step in split.steps.items():
-                begin = time.perf_counter()
-                step()
-                times[name].append((time.perf_counter() - begin) * 1e6)
-        return times
+        return _split_on_cpu(problem, split, rounds)
+    times: dict[str, list[float]] = {name: [] for name in (*split.steps, "e2e")}
     flush = torch.ones(flush_bytes() // 4, dtype=torch.float32, device="cuda")
-    for number in range(rounds):
+    filler = torch.randn(FILLER_SQUARE, FILLER_SQUARE, dtype=torch.bfloat16, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    split.run()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        split.run()
+
+    def marks_of(steps: Sequence[Callable[[], None]], number: int) -> list[torch.cuda.Event]:
         problem.fresh(number)
+        torch.mm(filler, filler)
         flush.sum()
-        torch.cuda._sleep(HEAD_START_CYCLES)
-        marks = [torch.cuda.Event(enable_timing=True) for _ in range(len(split.steps) + 1)]
+        marks = [torch.cuda.Event(enable_timing=True) for _ in range(len(steps) + 1)]
         marks[0].record()
-        for mark, step in zip(marks[1:], split.steps.values(), strict=True):
+        for mark, step in zip(marks[1:], steps, strict=True):
             step()
             mark.record()
         torch.cuda.synchronize()
+        return marks
+
+    for number in range(rounds + 2):
+        whole = marks_of([graph.replay], number)
+        marks = marks_of(list(split.steps.values()), number)
+        if number < 2:
+            continue  # the card is still warming up
+        times["e2e"].append(whole[0].elapsed_time(whole[1]) * 1e3)
         for name, begin, end in zip(split.steps, marks, marks[1:], strict=False):
             times[name].append(begin.elapsed_time(end) * 1e3)
+    return times
+
+
+def _split_on_cpu(problem: Problem, split: Staged, rounds: int) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {name: [] for name in (*split.steps, "e2e")}
+    for number in range(rounds):
+        problem.fresh(number)
+        start = time.perf_counter()
+        for name, step in split.steps.items():
+            begin = time.perf_counter()
+            step()
+            times[name].append((time.perf_counter() - begin) * 1e6)
+        times["e2e"].append((time.perf_counter() - start) * 1e6)
     return times
 
 

@@ -70,19 +70,13 @@ def candidates(shape: Shape) -> list[Config]:
 
     rows = shape.tokens * shape.top_k / shape.experts
     if rows <= 40:
-        return [
-            HopperConfig(64, 16, 5, 48),
-            HopperConfig(64, 32, 5, 48),
-            HopperConfig(64, 16, 5, 48, lead=300),
-        ]
+        return [HopperConfig(64, 16, 5, 48), HopperConfig(64, 32, 5, 48)]
     found = [
-        HopperConfig(128, 64, 4, 56),
-        HopperConfig(128, 64, 4, 56, lead=300),
         HopperConfig(128, 64, 4, 56, wide=True),
-        HopperConfig(128, 64, 4, 56, wide=True, lead=300),
+        HopperConfig(128, 64, 4, 56, wide=True, group=2),
+        HopperConfig(128, 64, 4, 56, wide=True, group=4),
         HopperConfig(128, 32, 4, 48),
-        HopperConfig(128, 32, 4, 48, lead=300),
-        HopperConfig(128, 16, 4, 40, lead=300),
+        HopperConfig(128, 32, 4, 48, group=2),
     ]
     if rows <= 96:
         found += [HopperConfig(64, 64, 4, 48), HopperConfig(64, 32, 5, 48)]
