@@ -36,12 +36,12 @@ class HopperConfig:
     """A variant of the Hopper kernel and of the table it runs; see `HopperTile` and `Cut`."""
 
     body: int = 128
-    tail: int = 64
+    tail: int = 32
     stages: int = 4
-    producer_registers: int = 56
+    producer_registers: int = 48
     wide: bool = False
     lead: int = 300
-    group: int = 1
+    group: int = 2
     chunks: tuple[int, int, int] | None = None
 
     @property

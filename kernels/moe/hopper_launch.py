@@ -40,10 +40,10 @@ class HopperTile:
         producer_registers: of the 65536 per SM; the consumers get the rest.
     """
 
-    body: int = 128
-    tail: int = 64
-    stages: int = 4
-    producer_registers: int = 56
+    body: int
+    tail: int
+    stages: int
+    producer_registers: int
 
     @property
     def tail_is_m(self) -> bool:

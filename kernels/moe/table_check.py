@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import torch
@@ -33,10 +34,11 @@ def _row_problems(schedule: Schedule, ids: list[int]) -> Iterator[str]:
     if offsets[0] != 0 or offsets[-1] != len(valid):
         yield f"offsets run from {offsets[0]} to {offsets[-1]}, there are {len(valid)} choices"
         return
+    chosen = Counter(ids[at] for at in valid)
     for expert in range(schedule.experts):
-        held = sum(ids[at] == expert for at in valid)
-        if offsets[expert + 1] - offsets[expert] != held:
-            yield f"expert {expert} has {offsets[expert + 1] - offsets[expert]} rows, not {held}"
+        held = offsets[expert + 1] - offsets[expert]
+        if held != chosen[expert]:
+            yield f"expert {expert} has {held} rows, not {chosen[expert]}"
     rows = schedule.row_of_choice.tolist()
     choices = schedule.choice_of_row.tolist()
     for row, at in enumerate(expected):
