@@ -31,6 +31,7 @@ def builds(target: str) -> Iterator[tuple[str, Build]]:
     yield "epilogue.add_relu", _add_relu
     yield "moe.count", _count
     yield "moe.place", _place
+    yield "moe.place.few", lambda: _place(every=512, experts=256)
     for rows in (8, 64, 256):
         config = default_portable(rows, on_gpu=True)
         yield f"moe.gate_up.{config.rows}", lambda config=config: _gate_up(config)
@@ -74,12 +75,13 @@ def _count() -> Any:
     )  # fmt: skip
 
 
-def _place() -> Any:
+def _place(every: int = 0, experts: int = 64) -> Any:
     return schedule_kernels.place_kernel.warmup(
-        integers(ROWS), integers(128 * 64), integers(ROWS), integers(65), integers(ROWS),
+        integers(ROWS), integers(128 * 64), integers(ROWS), integers(experts + 1), integers(ROWS),
         integers(ROWS), integers(800), integers(40_000), integers(5), integers(216),
-        ROWS, 128, SHAPE.tokens, SHAPE.experts, 216, 300,
-        EXPERTS=64, BLOCK=128, BLOCKS=128, BM=128, BT=64, WIDE=True,
+        every or ROWS, 128, SHAPE.tokens, experts, 216, 300,
+        EXPERTS=experts, BLOCK=16 if every else 128, BLOCKS=8192 // experts, ALL=every,
+        BM=128, BT=64, WIDE=True,
         ITEMS=True, N1=6, WIDTH1=128, N2=16, WIDTH2=256, C0=8, C1=12, C2=14,
         COMBINE_TOKENS=32, GROUP=2, WRITE=64, num_warps=4, grid=(128,),
     )  # fmt: skip

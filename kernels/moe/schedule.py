@@ -127,6 +127,10 @@ class Schedule:
 PLACING_PROGRAMS = 3 if BACKEND is Backend.INTERPRETER else 128
 
 
+# Up to so many choices every placing program counts all of them itself: one launch instead of two.
+FEW_CHOICES = 512
+
+
 def block_of(choices: int, experts: int) -> int:
     """Choices a program ranks: few, for speed, but every program reads all blocks' counts."""
     if choices > 65536:
@@ -172,7 +176,8 @@ def allocate(
 def build(schedule: Schedule, ids: torch.Tensor) -> Schedule:
     """Fill the table for `ids` (T, k), int32 or int64, contiguous; ids outside [0, E) are dropped.
 
-    Two launches on the current stream, no synchronisation, so it may be captured in a graph.
+    Two launches on the current stream, one for few choices, and no synchronisation, so it may be
+    captured in a graph.
     """
     if ids.shape != (schedule.tokens, schedule.top_k):
         raise ValueError(
@@ -184,16 +189,22 @@ def build(schedule: Schedule, ids: torch.Tensor) -> Schedule:
     choices, blocks = schedule.choices, schedule.counts.shape[0]
     experts = schedule.counts.shape[1]
     block = block_of(choices, schedule.experts)
+    every = 0
     if not choices:
         schedule.offsets.zero_()
         schedule.totals.zero_()
         schedule.signals.zero_()
         return schedule
 
-    kernels.count_kernel[(blocks,)](
-        ids, schedule.counts, schedule.ranks, choices, schedule.experts,
-        EXPERTS=experts, BLOCK=block, num_warps=4,
-    )  # fmt: skip
+    if choices <= FEW_CHOICES:
+        block = 16
+        blocks = triton.cdiv(choices, block)
+        every = max(32, triton.next_power_of_2(choices))
+    else:
+        kernels.count_kernel[(blocks,)](
+            ids, schedule.counts, schedule.ranks, choices, schedule.experts,
+            EXPERTS=experts, BLOCK=block, num_warps=4,
+        )  # fmt: skip
     cut = schedule.cut
     work = schedule.work or Work(0, 0, 0, 0, (0, 0, 0))
     kernels.place_kernel[(max(blocks, PLACING_PROGRAMS),)](
@@ -202,7 +213,7 @@ def build(schedule: Schedule, ids: torch.Tensor) -> Schedule:
         schedule.tiles, schedule.items, schedule.totals, schedule.signals,
         choices, blocks, schedule.tokens, schedule.experts, schedule.signals.shape[0], work.lead,
         EXPERTS=experts, BLOCK=block,
-        BLOCKS=max(1, min(triton.next_power_of_2(blocks), 8192 // experts)),
+        BLOCKS=max(1, min(triton.next_power_of_2(blocks), 8192 // experts)), ALL=every,
         BM=cut.body, BT=cut.tail, WIDE=cut.wide,
         ITEMS=schedule.work is not None,
         N1=work.columns1, WIDTH1=work.width1, N2=work.columns2, WIDTH2=work.width2,

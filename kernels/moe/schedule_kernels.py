@@ -1,9 +1,10 @@
 """Two kernels that turn top-k ids into the schedule table, without a host synchronisation.
 
-`count_kernel` counts each block of choices by expert and ranks every choice inside its block.
-`place_kernel` sums those counts to offsets, scatters every choice to its row, and writes the tiles
-and, for the persistent kernel, its work items. Both are stable: rows of an expert keep the order of
-their tokens, so the table, and every bit computed from it, is the same on each run.
+`count_kernel` counts each block of choices by expert and ranks every choice inside its block; few
+choices do without it. `place_kernel` sums those counts to offsets, scatters every choice to its
+row, and writes the tiles and, for the persistent kernel, its work items. Both are stable: rows of
+an expert keep the order of their tokens, so the table, and every bit computed from it, is the same
+on each run.
 
 A tile is 4 integers {expert, first row, body rows, tail rows}. An item is 8:
 
@@ -183,7 +184,7 @@ def place_kernel(
     offsets_ptr, choice_of_row_ptr, row_of_choice_ptr,
     tiles_ptr, items_ptr, totals_ptr, signals_ptr,
     choices, blocks, tokens, experts, signals, lead,
-    EXPERTS: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
+    EXPERTS: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr, ALL: tl.constexpr,
     BM: tl.constexpr, BT: tl.constexpr, WIDE: tl.constexpr,
     ITEMS: tl.constexpr, N1: tl.constexpr, WIDTH1: tl.constexpr, N2: tl.constexpr,
     WIDTH2: tl.constexpr, C0: tl.constexpr, C1: tl.constexpr, C2: tl.constexpr,
@@ -194,18 +195,32 @@ def place_kernel(
     programs = tl.num_programs(0)
     expert = tl.arange(0, EXPERTS)
 
-    # Offsets: rows of an expert before this block, and in all blocks
+    mine = program * BLOCK + tl.arange(0, BLOCK)
+    ids = tl.load(ids_ptr + mine, mask=mine < choices, other=-1).to(tl.int32)
+    valid = (ids >= 0) & (ids < experts)
+
+    # Offsets: rows of an expert before this block, and in all
     before = tl.zeros((EXPERTS,), tl.int32)
     rows = tl.zeros((EXPERTS,), tl.int32)
-    for start in range(0, blocks, BLOCKS):
-        block = start + tl.arange(0, BLOCKS)
-        part = tl.load(
-            counts_ptr + block[:, None] * EXPERTS + expert[None, :],
-            mask=(block < blocks)[:, None] & (expert < experts)[None, :],
-            other=0,
-        )
-        rows += tl.sum(part, axis=0)
-        before += tl.sum(tl.where((block < program)[:, None], part, 0), axis=0)
+    if ALL:
+        # Few choices: every program counts all of them, and no launch has to come before.
+        others = tl.arange(0, ALL)
+        other_ids = tl.load(ids_ptr + others, mask=others < choices, other=-1).to(tl.int32)
+        counted = (other_ids >= 0) & (other_ids < experts)
+        rows = tl.histogram(tl.where(counted, other_ids, 0), EXPERTS, mask=counted)
+        earlier = (other_ids[None, :] == ids[:, None]) & (others[None, :] < mine[:, None])
+        rank = tl.sum(earlier.to(tl.int32), axis=1)
+    else:
+        for start in range(0, blocks, BLOCKS):
+            block = start + tl.arange(0, BLOCKS)
+            part = tl.load(
+                counts_ptr + block[:, None] * EXPERTS + expert[None, :],
+                mask=(block < blocks)[:, None] & (expert < experts)[None, :],
+                other=0,
+            )
+            rows += tl.sum(part, axis=0)
+            before += tl.sum(tl.where((block < program)[:, None], part, 0), axis=0)
+        rank = tl.load(ranks_ptr + mine, mask=mine < choices, other=0)
     ends = tl.cumsum(rows, axis=0)
     firsts = ends - rows
     if program == 0:
@@ -213,10 +228,6 @@ def place_kernel(
         tl.store(offsets_ptr, 0)
 
     # Rows: every choice of this block to its place
-    mine = program * BLOCK + tl.arange(0, BLOCK)
-    ids = tl.load(ids_ptr + mine, mask=mine < choices, other=-1).to(tl.int32)
-    valid = (ids >= 0) & (ids < experts)
-    rank = tl.load(ranks_ptr + mine, mask=mine < choices, other=0)
     row = tl.gather(firsts + before, tl.where(valid, ids, 0), axis=0) + rank
     tl.store(choice_of_row_ptr + row, mine, mask=valid)
     tl.store(row_of_choice_ptr + mine, tl.where(valid, row, -1), mask=mine < choices)

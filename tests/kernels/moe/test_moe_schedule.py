@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernels.backend import BACKEND
+from kernels.moe import schedule as schedule_module
 from kernels.moe import table_check
 from kernels.moe.routing import KINDS, draw_routing
 from kernels.moe.schedule import Cut, Schedule, Work, allocate, build, chunk_edges
@@ -42,19 +43,29 @@ def any_ids(draw: st.DrawFn) -> tuple[torch.Tensor, int]:
     return torch.tensor(flat, dtype=torch.int32).view(tokens, top_k), experts
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(drawn=any_ids(), cut=st.sampled_from(CUTS), work=st.sampled_from(WORKS))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    drawn=any_ids(),
+    cut=st.sampled_from(CUTS),
+    work=st.sampled_from(WORKS),
+    launches=st.sampled_from([1, 2]),
+)
 def test_any_routing_is_covered_once_in_bounds_and_in_order(
-    drawn: tuple[torch.Tensor, int], cut: Cut, work: Work | None
+    drawn: tuple[torch.Tensor, int], cut: Cut, work: Work | None, launches: int
 ) -> None:
     ids, experts = drawn
 
-    assert problems(built(ids, experts, cut, work), ids) == []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schedule_module, "FEW_CHOICES", 512 if launches == 1 else 0)
+        table = built(ids, experts, cut, work)
+
+    assert problems(table, ids) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_choices_than_one_block_holds(kind: str) -> None:
-    ids = draw_routing(kind, 90, 6, 3, seed=1).ids
+    ids = draw_routing(kind, 180, 6, 3, seed=1).ids
+    assert ids.numel() > schedule_module.FEW_CHOICES
 
     assert problems(built(ids, 6, Cut(16, 8, wide=True), WORKS[1]), ids) == []
 
