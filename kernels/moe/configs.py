@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from kernels.moe.schedule import Cut
+from kernels.moe.plan import Cut
 from kernels.moe.shapes import Shape
 
 TABLE = Path(__file__).with_name("configs.json")

@@ -10,7 +10,8 @@ import triton
 from kernels.backend import BACKEND, Backend
 from kernels.moe import grouped_gemm
 from kernels.moe.configs import Config, HopperConfig, PortableConfig, choose
-from kernels.moe.schedule import Schedule, Work, allocate, build, chunk_edges
+from kernels.moe.plan import Work, chunk_edges
+from kernels.moe.schedule import Schedule, allocate, build
 from kernels.moe.shapes import Shape
 
 if BACKEND is not Backend.INTERPRETER:

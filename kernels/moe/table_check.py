@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import torch
 
-from kernels.moe.schedule import CHUNKS, Schedule
+from kernels.moe.plan import CHUNKS
+from kernels.moe.schedule import Schedule
 
 GATE_UP, DOWN, COMBINE = range(3)
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from kernels.backend import BACKEND
 from kernels.moe import schedule as schedule_module
 from kernels.moe import table_check
+from kernels.moe.plan import Cut, Work, chunk_edges
 from kernels.moe.routing import KINDS, draw_routing
-from kernels.moe.schedule import Cut, Schedule, Work, allocate, build, chunk_edges
+from kernels.moe.schedule import Schedule, allocate, build
 
 DEVICE = BACKEND.device
 CUTS = [Cut(16), Cut(16, 8), Cut(16, 8, wide=True), Cut(64, 16), Cut(128, 64, wide=True)]
