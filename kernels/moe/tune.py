@@ -19,6 +19,9 @@ from kernels.moe.routing import KINDS
 from kernels.moe.shapes import NAMED, Shape
 from kernels.timing.record import record
 
+LEADS = (150, 300, 500, 800)
+"""Tiles of a chunk that go ahead of the combinations spread into it: 1 to 6 waves of 132 SMs."""
+
 if TYPE_CHECKING:
     from kernels.moe.configs import Config
     from kernels.moe.problem import Problem
@@ -71,13 +74,10 @@ def candidates(shape: Shape) -> list[Config]:
     rows = shape.tokens * shape.top_k / shape.experts
     if rows <= 40:
         return [HopperConfig(64, 16, 5, 48), HopperConfig(64, 32, 5, 48)]
-    found = [
-        HopperConfig(128, 64, 4, 56, wide=True),
-        HopperConfig(128, 64, 4, 56, wide=True, group=2),
-        HopperConfig(128, 64, 4, 56, wide=True, group=4),
-        HopperConfig(128, 32, 4, 48),
-        HopperConfig(128, 32, 4, 48, group=2),
+    found = [HopperConfig(128, 64, 4, 56, wide=True, group=2, lead=lead) for lead in LEADS] + [
+        HopperConfig(128, 32, 4, 48, group=2, lead=lead) for lead in LEADS
     ]
+    found += [HopperConfig(128, 32, 4, 48, group=group, lead=500) for group in (1, 4)]
     if rows <= 96:
         found += [HopperConfig(64, 64, 4, 48), HopperConfig(64, 32, 5, 48)]
     return found
