@@ -162,6 +162,22 @@ def report(
 
 
 @app.command()
+def review(
+    run_name: RunName = "latest",
+    against: Annotated[str, typer.Option(help="`ledger`, or a run to compare with.")] = "ledger",
+    tty: Annotated[bool, typer.Option("--tty", help="Ask in the terminal, no page.")] = False,
+    port: Annotated[int, typer.Option(help="A port of 127.0.0.1; 0 takes a free one.")] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address, open nothing.")
+    ] = False,
+) -> None:
+    """Accept or reject every difference, with a reason; drafts the next ledger."""
+    from orchestrator.cli import reviewing
+
+    raise typer.Exit(reviewing.review(run_name, against, port, tty, not no_browser))
+
+
+@app.command()
 def trend(
     metric: Annotated[str, typer.Argument(help="A metric, as the steps record it.")],
     where: Annotated[

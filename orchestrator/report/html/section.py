@@ -29,13 +29,15 @@ Builder = Callable[[RunView], Section | None]
 
 def render(template: str, **facts: object) -> Markup:
     """A template of this room, escaped throughout."""
-    return Markup(environment().get_template(template).render(**facts))  # noqa: S704 - autoescaped
+    text = templates("orchestrator.report.html").get_template(template).render(**facts)
+    return Markup(text)  # noqa: S704 - autoescaped
 
 
 @cache
-def environment() -> jinja2.Environment:
+def templates(package: str) -> jinja2.Environment:
+    """The templates of a package, with the filters that all pages share."""
     found = jinja2.Environment(
-        loader=jinja2.PackageLoader("orchestrator.report.html"),
+        loader=jinja2.PackageLoader(package),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
