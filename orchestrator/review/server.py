@@ -25,8 +25,9 @@ from orchestrator.review.page import page
 Handler = Callable[[Request], Awaitable[Response]]
 
 POLICY = (
-    "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+    "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'none'; "
+    "frame-ancestors 'none'; base-uri 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -64,12 +65,15 @@ class Server:
             ("/undo", self._undo, "POST"),
             ("/finish", self._finish, "POST"),
         ]
-        return Starlette(
+        app = Starlette(
             routes=[
                 Route("/{token}" + path, self._guarded(handler), methods=[method])
                 for path, handler, method in routes
             ]
         )
+        # A redirect would answer a wrong token with something else than `not found`.
+        app.router.redirect_slashes = False
+        return app
 
     def _guarded(self, handler: Handler) -> Handler:
         async def guarded(request: Request) -> Response:
