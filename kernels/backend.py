@@ -1,7 +1,7 @@
-"""Which of three ways a Triton kernel runs here: on a GPU, interpreted, or as its torch model.
+"""Which way a Triton kernel runs here: on a GPU, interpreted, as its torch model, or not at all.
 
-Import this before any module that defines Triton kernels: the interpreter is chosen while
-kernels are decorated, so the choice has to be in the environment by then.
+Every kernel package imports this first: Triton decides whether to interpret while it is imported,
+so the choice has to be in the environment by then.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from __future__ import annotations
 import enum
 import importlib.util
 import os
+import sys
 
 import torch
+
+OVERRIDE = "KERNELS_BACKEND"
 
 
 class Backend(str, enum.Enum):
@@ -19,6 +22,7 @@ class Backend(str, enum.Enum):
     GPU = "triton_gpu"
     INTERPRETER = "triton_interpreter"
     MODEL = "torch_model"
+    COMPILE_ONLY = "compile_only"
 
     @property
     def proves(self) -> str:
@@ -39,17 +43,33 @@ _PROVES = {
         "only a torch model of the kernel's tiling, because Triton cannot be imported here;"
         " the Triton source was not run"
     ),
+    Backend.COMPILE_ONLY: "that the kernel compiles, and what it needs; nothing was run",
 }
 
 
 def select() -> Backend:
     """Choose the best backend this machine has, and switch the interpreter on where it is needed.
 
-    `TRITON_INTERPRET=1` in the environment keeps a GPU machine on the interpreter.
+    `TRITON_INTERPRET=1` keeps a GPU machine on the interpreter; `KERNELS_BACKEND=compile_only` is
+    for compiling without a device.
+
+    Raises:
+        RuntimeError: the interpreter is needed, but Triton was imported without it.
     """
+    if os.environ.get(OVERRIDE) == Backend.COMPILE_ONLY.value:
+        return Backend.COMPILE_ONLY
     if importlib.util.find_spec("triton") is None:
         return Backend.MODEL
-    if torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET", "0") != "1":
+    interpret = os.environ.get("TRITON_INTERPRET", "0") == "1"
+    if torch.cuda.is_available() and not interpret:
         return Backend.GPU
+    if not interpret and "triton" in sys.modules:
+        raise RuntimeError(
+            "there is no GPU, and Triton was imported before the interpreter could be switched on;"
+            " set TRITON_INTERPRET=1, or import kernels.backend before triton"
+        )
     os.environ["TRITON_INTERPRET"] = "1"
     return Backend.INTERPRETER
+
+
+BACKEND = select()

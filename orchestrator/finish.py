@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json as json_text
 import signal
 import sys
@@ -23,10 +22,9 @@ from orchestrator.link.following import (
     Update,
 )
 from orchestrator.link.session import Session
+from orchestrator.reading import sealed_ledger
 from orchestrator.report.teller import Teller
-from orchestrator.spec.document import load
 from orchestrator.spec.hosts import Host
-from orchestrator.spec.ledger import Ledger, read_ledger
 from orchestrator.store import results, rundir, unpack
 from orchestrator.store.history import History
 from orchestrator.store.record import Bundle, RunRecord
@@ -135,7 +133,7 @@ def _noted_moment(outcome: Outcome, event: dict[str, Any]) -> Outcome:
     kind = event["event"]
     if kind == journal.RUN_STARTED:
         tree = outcome.record.tree.model_copy(update={"host": event["tree"]})
-        return outcome.noted(tree=tree)
+        return outcome.noted(tree=tree, state="running")
     if kind == journal.STEP_STARTED and outcome.record.timings.first_step_s is None:
         return outcome.timed(first_step_s=outcome.since_begin_s())
     if kind == journal.RUN_ENDED:
@@ -251,25 +249,6 @@ def reconcile(outcome: Outcome) -> Outcome:
     rundir.write_atomically(folder.verdict, text + "\n")
     outcome = outcome.noted(exit_code=code)
     return replace(outcome, items=tuple(items), problems=found.problems, conditions=known)
-
-
-def sealed_ledger(folder: RunDir, record: RunRecord) -> Ledger | None:
-    """The ledger of a run, as it was sealed.
-
-    Raises:
-        EvidenceError: the copy in the run's directory is not the one that was sealed.
-    """
-    if record.ledger is None:
-        return None
-    content = folder.ledger.read_bytes()
-    found = hashlib.sha256(content).hexdigest()
-    if found != record.ledger.sha256:
-        raise EvidenceError(
-            f"{folder.ledger} was changed after the run began",
-            expected=f"sha256 {record.ledger.sha256[:12]}, found {found[:12]}",
-            fix="restore it; a new prediction belongs to the next run's ledger",
-        )
-    return read_ledger(load(folder.ledger))
 
 
 # ---- tell

@@ -8,12 +8,12 @@ from pathlib import Path
 from orchestrator import __version__
 from orchestrator.agent.journal import now
 from orchestrator.agent.plan import Plan
-from orchestrator.errors import EvidenceError
 from orchestrator.finish import Outcome
 from orchestrator.link import visits
+from orchestrator.reading import known_history
 from orchestrator.report.teller import Teller
 from orchestrator.spec.hosts import Host
-from orchestrator.store import history, rundir
+from orchestrator.store import rundir
 from orchestrator.store.record import RunRecord, Tree
 from orchestrator.store.rundir import RunDir
 
@@ -70,31 +70,3 @@ def outcome(
         patience_s=patience_s,
         json=json,
     )
-
-
-def planned(folder: RunDir) -> history.History:
-    """A history in which nothing has happened yet, from the plan in the run's directory.
-
-    Raises:
-        EvidenceError: the plan is missing or damaged.
-    """
-    try:
-        plan = Plan.from_json(folder.plan.read_text("utf-8"))
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise EvidenceError(f"{folder.plan} cannot be read: {error}") from error
-    return history.of_plan(plan.jobs)
-
-
-def known_history(folder: RunDir) -> history.History:
-    """What is known here of a run: the whole journal once it is home, the plan alone before."""
-    inside = folder.evidence / "journal.jsonl"
-    if inside.exists():
-        return history.read(inside, planned(folder))
-    return planned(folder)
-
-
-def seen_history(folder: RunDir) -> history.History:
-    """Like `known_history`, with what an unfinished visit brought home."""
-    if not (folder.evidence / "journal.jsonl").exists() and folder.journal.exists():
-        return history.read(folder.journal, planned(folder))
-    return known_history(folder)

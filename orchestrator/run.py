@@ -5,7 +5,6 @@ A step returns the run as it is now, or an exit code, which ends it.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib
 import os
@@ -22,7 +21,7 @@ from pathlib import Path
 from orchestrator import __version__
 from orchestrator.agent.journal import now
 from orchestrator.agent.plan import Activation, Plan
-from orchestrator.errors import EvidenceError, InputError, Unreachable
+from orchestrator.errors import InputError, PreflightRefused, Unreachable
 from orchestrator.link import courier
 from orchestrator.link.push import Order, push
 from orchestrator.link.session import LinkLost, Refused, Session
@@ -34,10 +33,11 @@ from orchestrator.spec.hosts import Host, find_host, hosts_files
 from orchestrator.spec.quantity import show_duration
 from orchestrator.store import rundir
 from orchestrator.store.history import of_plan
-from orchestrator.store.record import RunRecord, Sealed, Tree
+from orchestrator.store.record import Preflight, RunRecord, Sealed, Tree
 from orchestrator.store.rundir import RunDir
 
 MIN_SECRET_LENGTH = 6
+ASK_AGAIN_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ class Options:
     preflight: bool = True
     json: bool = False
     patience_s: float = 600.0
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Run:
     connecting: Future[Session] | None = None
     session: Session | None = None
     connected_s: float = 0.0
+    preflight: Preflight | None = None
     snapshot: Snapshot | None = None
     folder: RunDir | None = None
     record: RunRecord | None = None
@@ -143,9 +145,35 @@ def begin_to_connect(state: Run) -> Run:
     return replace(state, connecting=connecting)
 
 
-def lint(state: Run) -> Run | int:
-    """Place of the linter; until it is here, the record says that nothing was linted."""
-    return state
+def lint(state: Run) -> Run:
+    """Check what can be checked here: the experiment and the code that its steps run.
+
+    Raises:
+        PreflightRefused: there are errors, which would waste the round trip.
+    """
+    if not state.options.preflight:
+        return replace(state, preflight=Preflight(ran=False))
+    from preflight import gate
+    from preflight.config import ConfigError
+
+    prepared = state.prepared
+    assert prepared is not None
+    try:
+        found = gate.check_experiment(prepared.path.resolve())
+    except ConfigError as error:
+        raise InputError(str(error)) from error
+    if found.errors:
+        count = f"{found.errors} error{'s' if found.errors > 1 else ''}"
+        raise PreflightRefused(
+            f"preflight found {count} in what this experiment runs",
+            fix="mend them; `--no-preflight` runs all the same, and the record says so",
+            detail=found.text,
+        )
+    if found.warnings:
+        count = f"{found.warnings} warning{'s' if found.warnings > 1 else ''}"
+        state.teller.note(f"preflight: {count}; `orch preflight {prepared.path}` shows them")
+    counts = Preflight(ran=True, errors=0, warnings=found.warnings, suppressed=found.suppressed)
+    return replace(state, preflight=counts)
 
 
 def take_snapshot(state: Run) -> Run:
@@ -200,8 +228,10 @@ def seal(state: Run) -> Run:
         created_at=now(),
         orch_version=__version__,
         tree=Tree(local=taken.tree, object_format=taken.repository.object_format),
+        note=state.options.note,
         code=taken.code.as_json(),
         caches=prepared.experiment.caches,
+        preflight=state.preflight,
         ledger=_seal_ledger(prepared, folder, state.project, taken),
         plan_sha256=hashlib.sha256(plan_text.encode("utf-8")).hexdigest(),
     )
@@ -214,8 +244,8 @@ def seal(state: Run) -> Run:
 def send(state: Run) -> Run:
     """Put the tree on the host and start the run there.
 
-    A refusal leaves no trace here, since nothing ran; a link that broke leaves the run's directory,
-    since the host may have taken over already.
+    A refusal leaves no trace here, since nothing ran. When the link breaks, only the host knows
+    whether it has taken over: the next step asks it.
     """
     prepared, taken, plan = state.prepared, state.snapshot, state.plan
     assert prepared is not None
@@ -233,17 +263,14 @@ def send(state: Run) -> Run:
 
     try:
         order = Order(taken, plan.to_json(), state.secrets, prepared.experiment.max_upload)
-        push(state.session, order, progress, first_visit=_is_first_visit(state))
+        first_visit = rundir.note_visit(state.folder.path.parent, state.host_name)
+        push(state.session, order, progress, first_visit=first_visit)
     except (InputError, Refused):
-        anchor.forget(taken.repository, state.folder.run_id)
-        shutil.rmtree(state.folder.path)
+        _forget(state)
         raise
     except LinkLost as error:
-        run_id = state.folder.run_id
-        raise Unreachable(
-            f"the link to `{state.host_name}` broke while the tree was sent: {error}",
-            fix=f"run again; if the host took over all the same: orch attach {run_id}",
-        ) from error
+        state.teller.link_lost(str(error), 0)
+        return replace(state, session=None)
     timings = state.record.timings.model_copy(
         update={
             "connected_s": state.connected_s,
@@ -277,10 +304,42 @@ def see_to_its_end(state: Run) -> int:
         patience_s=state.options.patience_s,
         json=state.options.json,
     )
-    return finish(outcome)
+    if state.session is not None:
+        return finish(outcome)
+    return _finish_if_it_started(state, lambda: finish(outcome))
 
 
 # ---- parts of the steps
+
+
+def _finish_if_it_started(state: Run, go_on: Callable[[], int]) -> int:
+    """After a link that broke in mid-push: the host may have begun, may be about to, or never will.
+
+    Raises:
+        Unreachable: it never did; nothing ran, and nothing of the run is left here.
+    """
+    for last in (False, False, True):
+        try:
+            return go_on()
+        except Refused as refusal:
+            if refusal.code != "no_such_run":
+                raise
+            if last:
+                _forget(state)
+                raise Unreachable(
+                    f"the link to `{state.host_name}` broke while the tree was sent; nothing ran",
+                    fix="run again: what the host has by now is not sent again",
+                ) from refusal
+            time.sleep(ASK_AGAIN_S)
+    raise AssertionError("the last turn returns or raises")
+
+
+def _forget(state: Run) -> None:
+    """Leave no trace of a run that never was."""
+    assert state.snapshot is not None
+    assert state.folder is not None
+    anchor.forget(state.snapshot.repository, state.folder.run_id)
+    shutil.rmtree(state.folder.path)
 
 
 def new_run_id(experiment: str) -> str:
@@ -325,17 +384,6 @@ def _activation(host: Host) -> Activation:
         venv=sys.prefix if in_venv else None,
         python=None if in_venv else sys.executable,
     )
-
-
-def _is_first_visit(state: Run) -> bool:
-    """Whether no run of this project was ever started on this host from here."""
-    assert state.folder is not None
-    for run in rundir.run_dirs(state.folder.path.parent):
-        # A run whose record is damaged says nothing, and is none of this run's business.
-        with contextlib.suppress(EvidenceError):
-            if run != state.folder and run.read_record().host == state.host_name:
-                return False
-    return True
 
 
 def _secrets(names: tuple[str, ...]) -> dict[str, str]:

@@ -26,10 +26,13 @@ ALLOWED: dict[str, set[str]] = {
     "preflight": {"spec", "errors"},
     "diff": SECOND,
     "report": {"diff", *SECOND},
-    "finish": {"report", "diff", *SECOND},
-    "resume": {"finish", "report", "diff", *SECOND},
+    "reading": {"report", "diff", *SECOND},
+    "finish": {"reading", "report", "diff", *SECOND},
+    "resume": {"reading", "finish", "report", "diff", *SECOND},
     "run": {"finish", "report", "diff", *SECOND},
-    "cli": {"run", "resume", "finish", "report", "diff", *SECOND},
+    "rounds": {"reading", "report", "diff", *SECOND},
+    "review": {"reading", "rounds", "report", "diff", *SECOND},
+    "cli": {"run", "resume", "finish", "reading", "rounds", "review", "report", "diff", *SECOND},
 }
 # `preflight` reaches the controller only through `orchestrator.spec`; `guard` reaches nothing.
 STANDALONE = {"preflight/guard.py"}

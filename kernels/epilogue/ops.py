@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernels.backend import Backend, select
-
-BACKEND = select()
+from kernels.backend import BACKEND, Backend
 
 if BACKEND is Backend.MODEL:
     from kernels.epilogue import torch_model as launcher

@@ -42,6 +42,9 @@ def run(
         bool, typer.Option("--no-preflight", help="Skip the linter; the run records that.")
     ] = False,
     patience: Patience = "10m",
+    note: Annotated[
+        str, typer.Option("--note", "-m", help="What this round tries; `orch trend` shows it.")
+    ] = "",
 ) -> None:
     """Run an experiment on a host, bring everything home, and compare it with its ledger.
 
@@ -51,7 +54,38 @@ def run(
     """
     from orchestrator.cli import running
 
-    raise typer.Exit(running.run(experiment, host, plain, json, not no_preflight, patience))
+    raise typer.Exit(running.run(experiment, host, plain, json, not no_preflight, patience, note))
+
+
+@app.command("preflight")
+def preflight_command(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Files or folders.")] = None,
+    select: Annotated[str, typer.Option(help="Only these rules, codes or groups.")] = "",
+    ignore: Annotated[str, typer.Option(help="Leave these out.")] = "",
+    profile: Annotated[str, typer.Option(help="regular, pedantic or auditor.")] = "",
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings fail too.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Apply safe fixes.")] = False,
+    unsafe_fixes: Annotated[
+        bool, typer.Option("--unsafe-fixes", help="Apply fixes that need a review.")
+    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Print what fixes would change.")] = False,
+    output_format: Annotated[
+        str, typer.Option(help="full, concise, json, sarif or github.")
+    ] = "full",
+    explain: Annotated[str, typer.Option(help="Print the page of a rule.")] = "",
+) -> None:
+    """Find the mistakes that waste a GPU run, before the run."""
+    from orchestrator.cli import preflight
+
+    options = {
+        "--select": select,
+        "--ignore": ignore,
+        "--profile": profile,
+        "--output-format": output_format,
+        "--explain": explain,
+    }
+    flags = {"--strict": strict, "--fix": fix, "--unsafe-fixes": unsafe_fixes, "--diff": diff}
+    raise typer.Exit(preflight.run(paths or [], options, flags))
 
 
 @app.command()
@@ -109,6 +143,53 @@ def show(run_name: RunName = "latest", json: Json = False) -> None:
     from orchestrator.cli import looking
 
     raise typer.Exit(looking.show(run_name, json))
+
+
+@app.command()
+def report(
+    run_name: RunName = "latest",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write it.")
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--md", help="Markdown for a pull request instead of a page.")
+    ] = False,
+) -> None:
+    """Write a run as one page that opens from disk, without a network."""
+    from orchestrator.cli import reporting
+
+    reporting.report(run_name, output, markdown)
+
+
+@app.command()
+def review(
+    run_name: RunName = "latest",
+    against: Annotated[str, typer.Option(help="`ledger`, or a run to compare with.")] = "ledger",
+    tty: Annotated[bool, typer.Option("--tty", help="Ask in the terminal, no page.")] = False,
+    port: Annotated[int, typer.Option(help="A port of 127.0.0.1; 0 takes a free one.")] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address, open nothing.")
+    ] = False,
+) -> None:
+    """Accept or reject every difference, with a reason; drafts the next ledger."""
+    from orchestrator.cli import reviewing
+
+    raise typer.Exit(reviewing.review(run_name, against, port, tty, not no_browser))
+
+
+@app.command()
+def trend(
+    metric: Annotated[str, typer.Argument(help="A metric, as the steps record it.")],
+    where: Annotated[
+        list[str] | None, typer.Option("--where", help="Only these points: axis=value.")
+    ] = None,
+    experiment: Annotated[str, typer.Option(help="Only rounds of this experiment.")] = "",
+    json: Json = False,
+) -> None:
+    """Show a metric over the rounds of the project, with what changed between them."""
+    from orchestrator.cli import reporting
+
+    reporting.trend(metric, where or [], experiment, json)
 
 
 @app.command()

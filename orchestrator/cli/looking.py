@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestrator import resume
+from orchestrator import reading, resume
 from orchestrator.cli.places import artifacts, host_of_run
 from orchestrator.errors import InputError
 from orchestrator.finish import reconcile, tell
@@ -90,14 +90,14 @@ def _list_on_host(name: str, json: bool) -> None:
 
 
 def _show_unfinished(folder: RunDir, record: RunRecord) -> None:
-    history = resume.seen_history(folder)
+    history = reading.seen_history(folder)
     counts = ", ".join(f"{n} {state_words(s)}" for s, n in sorted(history.counts.items()))
     print(f"{record.run_id} on {record.host} is not home: {counts}")
     print(f"  follow it: orch attach {record.run_id}")
 
 
 def _pieces_here(folder: RunDir, wanted: str | None) -> Iterator[bytes]:
-    jobs = resume.known_history(folder).jobs
+    jobs = reading.known_history(folder).jobs
     job = jobs.get(wanted) if wanted else _most_telling(folder, list(jobs.values()))
     if job is None:
         raise InputError(f"the run has no job `{wanted or ''}`", expected=", ".join(jobs))

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 
-def preflight(
-    paths: Annotated[list[Path] | None, typer.Argument(help="Files or folders.")] = None,
-    select: Annotated[str, typer.Option(help="Only these rules, codes or groups.")] = "",
-    ignore: Annotated[str, typer.Option(help="Leave these out.")] = "",
-    profile: Annotated[str, typer.Option(help="regular, pedantic or auditor.")] = "",
-    strict: Annotated[bool, typer.Option(help="Warnings fail too.")] = False,
-    fix: Annotated[bool, typer.Option("--fix", help="Apply safe fixes.")] = False,
-    unsafe_fixes: Annotated[
-        bool, typer.Option("--unsafe-fixes", help="Apply fixes that need a review.")
-    ] = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Print what fixes would change.")] = False,
-    output_format: Annotated[
-        str, typer.Option(help="full, concise, json, sarif or github.")
-    ] = "full",
-    explain: Annotated[str, typer.Option(help="Print the page of a rule.")] = "",
-) -> None:
-    """Find the mistakes that waste a GPU run, before the run."""
+def run(paths: Sequence[Path], options: Mapping[str, str], flags: Mapping[str, bool]) -> int:
+    """Pass the command line on; returns the linter's exit code: 0 clean, 1 findings, 2 error."""
     from preflight.cli import main
 
-    words = [str(path) for path in paths or []]
-    for option, value in (
-        ("--select", select),
-        ("--ignore", ignore),
-        ("--profile", profile),
-        ("--output-format", output_format),
-        ("--explain", explain),
-    ):
-        words += [f"{option}={value}"] if value else []
-    for flag, on in (
-        ("--strict", strict),
-        ("--fix", fix),
-        ("--unsafe-fixes", unsafe_fixes),
-        ("--diff", diff),
-    ):
-        words += [flag] if on else []
-    raise typer.Exit(main(words))
+    words = [str(path) for path in paths]
+    words += [f"{option}={value}" for option, value in options.items() if value]
+    words += [flag for flag, on in flags.items() if on]
+    return main(words)

@@ -16,12 +16,18 @@ from orchestrator.store.rundir import RunDir
 
 
 def run(
-    experiment: Path, host: str | None, plain: bool, json: bool, preflight: bool, patience: str
+    experiment: Path,
+    host: str | None,
+    plain: bool,
+    json: bool,
+    preflight: bool,
+    patience: str,
+    note: str,
 ) -> int:
     from orchestrator.run import Options
     from orchestrator.run import run as run_experiment
 
-    options = Options(experiment, host, preflight, json, _patience_s(patience))
+    options = Options(experiment, host, preflight, json, _patience_s(patience), note)
     with closing(choose(plain=plain, json=json)) as teller:
         return run_experiment(options, teller)
 

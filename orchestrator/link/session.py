@@ -230,6 +230,8 @@ class Session:
             return LinkLost(str(explained)) if self._greeted else explained
         if self._greeted:
             return LinkLost(said or "the link broke")
+        if code is None and not said:
+            return LinkLost("the link broke before the agent spoke")
         noise = self.noise.decode("utf-8", "replace").strip()
         reason = bootstrap.EXIT_CODES.get(code or 0, f"exit code {code}" if code else "")
         parts = [part for part in (reason, said, noise[-300:]) if part]

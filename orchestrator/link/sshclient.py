@@ -8,6 +8,7 @@ channel with a window that fills a long fat link.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import socket
 from pathlib import Path
@@ -26,6 +27,9 @@ from orchestrator.errors import (
 from orchestrator.link import hostkeys, knownhosts
 from orchestrator.link.bootstrap import COMMAND
 from orchestrator.spec.hosts import Host
+
+# It logs a broken connection on standard error, in front of our own words on it.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 # Five times the rate of paramiko's defaults on a fast link: fewer, larger packets and no waiting.
 WINDOW_BYTES = 64 << 20
@@ -93,7 +97,10 @@ class SshPipe:
         return said.decode("utf-8", "replace").strip()
 
     def exit_code(self) -> int | None:
-        return self._channel.recv_exit_status() if self._channel.exit_status_ready() else None
+        # paramiko makes up the status -1 when the connection is lost.
+        if not self._channel.exit_status_ready() or self._channel.exit_status < 0:
+            return None
+        return int(self._channel.exit_status)
 
 
 def open_pipe(name: str, host: Host) -> SshPipe:

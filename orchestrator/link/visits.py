@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.agent.frames import Data
-from orchestrator.errors import ProtocolError
-from orchestrator.link.session import Session
+from orchestrator.errors import ProtocolError, Unreachable
+from orchestrator.link.session import LinkLost, Session
 from orchestrator.spec.hosts import Host
 
 ANSWER_DEADLINE_S = 60.0
 
 
 def _ask(name: str, host: Host, action: str, answer: str, **facts: Any) -> Mapping[str, Any]:
-    with Session(name, host) as session:
+    with _visit(name, host) as session:
         session.open(action, **facts)
         session.expect("welcome", ANSWER_DEADLINE_S)
         return session.expect(answer, ANSWER_DEADLINE_S)
+
+
+@contextmanager
+def _visit(name: str, host: Host) -> Iterator[Session]:
+    """A session for one question; a link that breaks meanwhile is an unreachable host."""
+    try:
+        with Session(name, host) as session:
+            yield session
+    except LinkLost as error:
+        raise Unreachable(f"the link to `{name}` broke: {error}", fix="try again") from error
 
 
 def runs(name: str, host: Host) -> list[Mapping[str, Any]]:
@@ -72,7 +83,7 @@ class Checkup:
 def checkup(name: str, host: Host) -> Checkup:
     """Reach a host as a run would, and let the agent look around."""
     begun = time.monotonic()
-    with Session(name, host) as session:
+    with _visit(name, host) as session:
         session.open("checkup")
         welcome = session.expect("welcome", ANSWER_DEADLINE_S)
         greeted_s = time.monotonic() - begun
@@ -84,7 +95,7 @@ def checkup(name: str, host: Host) -> Checkup:
 
 def log(name: str, host: Host, run_id: str, job: str | None, *, follow: bool) -> Iterator[bytes]:
     """A job's log, piece by piece; the first piece may be a long time coming with `follow`."""
-    with Session(name, host) as session:
+    with _visit(name, host) as session:
         session.open("logs", run_id=run_id, job=job, follow=follow)
         session.expect("welcome", ANSWER_DEADLINE_S)
         session.expect("log_of", ANSWER_DEADLINE_S)

@@ -77,6 +77,7 @@ class RunRecord(_Part):
     orch_version: str
     state: State = "created"
     tree: Tree
+    note: str = ""
     code: dict[str, Any] = Field(default_factory=dict)
     caches: str = "isolated"
     ledger: Sealed | None = None

@@ -86,7 +86,6 @@ class SlowLink:
                 piece = b""
             # The wire is busy with what was sent before; only then does this piece leave.
             free_at = max(free_at, clock()) + len(piece) / self.bytes_per_s
-            self.carried_bytes += len(piece)
             await pieces.put((free_at + self.round_trip_s / 2, piece))
             if not piece:
                 return
@@ -105,6 +104,7 @@ class SlowLink:
                     return
                 sink.write(piece)
                 await sink.drain()
+                self.carried_bytes += len(piece)
 
 
 @contextlib.contextmanager

@@ -6,10 +6,10 @@ import torch
 triton = pytest.importorskip("triton", reason="Triton has no build for this platform")
 tl = pytest.importorskip("triton.language")
 
-from kernels.backend import select  # noqa: E402
+from kernels.backend import BACKEND  # noqa: E402
 from kernels.interpreted import dot, narrow  # noqa: E402
 
-DEVICE = select().device
+DEVICE = BACKEND.device
 
 
 @triton.jit

@@ -223,6 +223,31 @@ class TestSlowAndBrokenLinks:
         # The second connection carried what was missing, the agent and little else.
         assert link.carried_bytes - carried < 2_900_000
 
+    def test_a_push_that_was_cut_ran_nothing_and_is_not_sent_twice(
+        self, project: Project, trusted_ssh: SshServer
+    ) -> None:
+        project.write("quick.yaml", QUICK)
+        for number in range(30):
+            project.write(f"{number:02}.bin", os.urandom(100_000))
+        with slowlink.running(trusted_ssh.port, round_trip_s=0.01, bits_per_s=8e6) as link:
+            behind(project, trusted_ssh, link.port)
+            controller = project.start("run", "quick.yaml", "--host", "far", "--patience", "20s")
+            end = time.monotonic() + COMMAND_DEADLINE_S
+            while link.carried_bytes < 1_500_000:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            link.cut()
+            link.mend()
+            out, err = controller.communicate(timeout=COMMAND_DEADLINE_S)
+            runs_after_cut = project.runs
+            again = project.orch("run", "quick.yaml", "--host", "far")
+
+        assert controller.returncode == 5, out + err
+        assert "nothing ran" in err
+        assert runs_after_cut == []
+        assert again.code == 0, again.text
+        assert project.record()["timings"]["uploaded_bytes"] < 2_500_000
+
 
 def behind(project: Project, server: SshServer, port: int) -> None:
     """A host that is reached through a proxy on that port."""

@@ -6,13 +6,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from orchestrator.cli.preflight import preflight
+from orchestrator.cli.app import preflight_command
 
 
 @pytest.fixture
 def command() -> typer.Typer:
     app = typer.Typer()
-    app.command()(preflight)
+    app.command()(preflight_command)
     return app
 
 

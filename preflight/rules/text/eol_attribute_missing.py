@@ -27,8 +27,9 @@ _SUFFIXES = frozenset((".sh", ".bash", ".py", ".yaml", ".yml", ".cu", ".cuh"))
 
 def check_project(project: Project) -> Iterator[Hit]:
     """One hit a kind of file, at the first file of that kind; also files git stores with CRLF."""
-    tracked = eol_facts(project.root)
-    ours = [p for p in project.targets if p in tracked and PurePosixPath(p).suffix in _SUFFIXES]
+    scripts = [p for p in project.targets if PurePosixPath(p).suffix in _SUFFIXES]
+    tracked = eol_facts(project.root, scripts) if scripts else {}
+    ours = [path for path in scripts if path in tracked]
     attributes = eol_attribute(project.root, ours) if ours else {}
     missing: dict[str, list[str]] = {}
     for path in ours:

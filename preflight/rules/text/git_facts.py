@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +19,17 @@ class EolFacts:
     attributes: str
 
 
-def eol_facts(root: Path) -> dict[str, EolFacts]:
-    """`git ls-files --eol` by path; empty outside a working copy."""
-    output = _git(root, "ls-files", "--eol", "-z")
+_NAMED_PATHS = 500
+
+
+def eol_facts(root: Path, paths: Sequence[str]) -> dict[str, EolFacts]:
+    """`git ls-files --eol` by path; empty outside a working copy.
+
+    git reads every file it is asked about, so it is asked about these alone; about all of them when
+    they are too many for a command line.
+    """
+    named = ("--", *paths) if len(paths) <= _NAMED_PATHS else ()
+    output = _git(root, "--literal-pathspecs", "ls-files", "--eol", "-z", *named)
     found = {}
     for record in output.split("\0"):
         left, tab, path = record.partition("\t")

@@ -1,0 +1,57 @@
+"""Check the fused layer: against float64, from run to run, in a graph, and its table.
+
+    python -m kernels.moe.check --shape a --routing zipf
+    python -m kernels.moe.check                       # small, interpreted, without a GPU
+
+Exits 1 when any check fails. A CPU run shows that the kernels' source computes the right numbers;
+it cannot show that their compiled code does, nor anything about races, faults or speed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from kernels.backend import BACKEND, Backend
+from kernels.moe.arguments import DTYPES, add_config, add_problem, config_of, shape_of
+from kernels.timing.record import record
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = arguments(argv)
+    print(f"backend {BACKEND.value}: this checks {BACKEND.proves}")
+    if BACKEND in (Backend.MODEL, Backend.COMPILE_ONLY):
+        print("error: the layer needs Triton and a way to run it; nothing was checked")
+        return 2
+    from kernels.moe.checks import all_checks, subject
+    from kernels.moe.layer import chosen_config
+    from kernels.moe.problem import draw_problem
+
+    problem = draw_problem(shape_of(args), args.routing, DTYPES[args.dtype], args.seed)
+    config = config_of(args, chosen_config(problem.shape, problem.x, problem.w13, problem.w2))
+    print(f"{problem.shape}, routing {args.routing}, {args.dtype}; {config}")
+    record("backend", BACKEND.value)
+
+    passed = True
+    for verdict in all_checks(subject(problem, config), args.repeats):
+        print(f"{'ok   ' if verdict.passed else 'WRONG'} {verdict.said}")
+        record(verdict.metric, verdict.value)
+        passed &= verdict.passed
+    return 0 if passed else 1
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m kernels.moe.check",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_problem(parser)
+    add_config(parser)
+    parser.add_argument("--repeats", type=int, default=3, help="runs compared bit by bit")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""The checks of one layer call: numbers, bits, isolation, table, graph replay, two streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from kernels.accuracy import REL_L2_BOUND, poisoned, rel_l2, within
+from kernels.backend import BACKEND, Backend
+from kernels.moe import table_check
+from kernels.moe.configs import Config
+from kernels.moe.layer import Workspace, moe, reserve
+from kernels.moe.problem import Problem
+
+# Above this many choices the table's proof, in Python, would take longer than the rest.
+PROVABLE_CHOICES = 200_000
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One check's result: what to record, and whether it is right."""
+
+    metric: str
+    value: float | bool | int
+    passed: bool
+    said: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A problem, and the variant under check with its workspace."""
+
+    problem: Problem
+    config: Config
+    workspace: Workspace
+
+    def run(
+        self, workspace: Workspace | None = None, out: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """One call into a poisoned output, with a poisoned workspace unless one is given."""
+        problem = self.problem
+        if workspace is None:
+            workspace = self.workspace
+            workspace.h.fill_(float("nan"))
+            workspace.y.fill_(float("nan"))
+        return moe(
+            problem.x, problem.w13, problem.w2, problem.ids, problem.weights,
+            workspace=workspace, out=self.fresh_output() if out is None else out,
+        )  # fmt: skip
+
+    def fresh_output(self) -> torch.Tensor:
+        x = self.problem.x
+        return poisoned(*x.shape, dtype=x.dtype, device=x.device)
+
+    @property
+    def bound(self) -> float:
+        return REL_L2_BOUND[self.problem.x.dtype]
+
+
+def subject(problem: Problem, config: Config) -> Subject:
+    x = problem.x
+    return Subject(problem, config, reserve(problem.shape, config, x.dtype, x.device))
+
+
+def all_checks(checked: Subject, repeats: int) -> Iterator[Verdict]:
+    """Every check that this backend can make, cheapest first."""
+    yield accuracy(checked)
+    yield isolation(checked)
+    if checked.problem.shape.tokens * checked.problem.shape.top_k <= PROVABLE_CHOICES:
+        yield table(checked)
+    yield reproducible(checked, repeats)
+    if BACKEND is Backend.GPU:
+        yield replayed(checked)
+        yield concurrent(checked)
+
+
+def accuracy(checked: Subject) -> Verdict:
+    """Relative L2 error against float64, from poisoned output and workspace."""
+    error = rel_l2(checked.run(), checked.problem.reference())
+    said = f"relative L2 error {error:.3e}, bound {checked.bound:.0e}"
+    return Verdict("rel_l2", error, within(error, checked.bound), said)
+
+
+def isolation(checked: Subject) -> Verdict:
+    """NaN and infinity in one token must reach that token's output and no other."""
+    x = checked.problem.x
+    clean = checked.run()
+    spoilt = x.shape[0] // 2
+    kept = x[spoilt : spoilt + 1].clone()
+    x[spoilt : spoilt + 1] = float("nan")
+    x[spoilt : spoilt + 1, 0] = float("inf")
+    out = checked.run()
+    x[spoilt : spoilt + 1] = kept
+    others = torch.arange(x.shape[0], device=out.device) != spoilt
+    same = torch.equal(out[others], clean[others])
+    said = f"NaN in one token leaves the bits of {int(others.sum())} others alone"
+    return Verdict("isolated", same, same, said)
+
+
+def table(checked: Subject) -> Verdict:
+    """The table of the last run, proved on the CPU."""
+    on_cpu = checked.workspace.schedule.on_cpu()
+    # The run used its counters up; that they begin at zero is tested where tables are.
+    on_cpu.signals.zero_()
+    found = table_check.check_rows(on_cpu, checked.problem.ids)
+    found += table_check.check_tiles(on_cpu)
+    found += table_check.check_items(on_cpu)
+    tiles = int(on_cpu.totals[0])
+    said = f"table of {tiles} tiles: " + (found[0] if found else "every row and column once")
+    return Verdict("table_problems", len(found), not found, said)
+
+
+def reproducible(checked: Subject, repeats: int) -> Verdict:
+    """The same bits on every run."""
+    first = checked.run()
+    same = all(torch.equal(checked.run(), first) for _ in range(repeats))
+    return Verdict("reproducible", same, same, f"{repeats + 1} runs give the same bits")
+
+
+def replayed(checked: Subject) -> Verdict:
+    """A graph captured with one routing, replayed with others, against float64 each time."""
+    out = checked.fresh_output()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        checked.run(checked.workspace, out)
+    errors = []
+    for number in range(len(checked.problem.routings)):
+        checked.problem.fresh(number)
+        out.fill_(float("nan"))
+        graph.replay()
+        errors.append(rel_l2(out, checked.problem.reference()))
+    passed = all(within(error, checked.bound) for error in errors)
+    worst = max(errors, key=lambda error: (error != error, error))
+    said = f"graph replayed with fresh routing: worst error {worst:.3e}"
+    return Verdict("graph_rel_l2", worst, passed, said)
+
+
+def concurrent(checked: Subject) -> Verdict:
+    """Two streams at once, a workspace each, give the bits that one gives alone."""
+    alone = checked.run()
+    x = checked.problem.x
+    spaces = [reserve(checked.problem.shape, checked.config, x.dtype, x.device) for _ in range(2)]
+    outs = [checked.fresh_output() for _ in range(2)]
+    streams = [torch.cuda.Stream() for _ in range(2)]
+    torch.cuda.synchronize()
+    for _ in range(8):
+        for space, stream, out in zip(spaces, streams, outs, strict=True):
+            with torch.cuda.stream(stream):
+                checked.run(space, out)
+    torch.cuda.synchronize()
+    same = all(torch.equal(out, alone) for out in outs)
+    return Verdict("concurrent", same, same, "two streams at once give the same bits")

@@ -1,0 +1,179 @@
+"""Other implementations of the layer, timed in the same run: torch's, and installed libraries'.
+
+A peer that is not there is skipped and says why. Nothing of them is copied here.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import triton
+from torch.nn.functional import silu
+
+from kernels.moe import grouped_gemm
+from kernels.moe.problem import Problem
+
+
+class UnavailableError(Exception):
+    """The peer cannot run here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another layer: `run` computes it from the problem's operands as they are.
+
+    `graph` is False where a host synchronisation forbids capture.
+    """
+
+    name: str
+    run: Callable[[], torch.Tensor]
+    graph: bool = True
+
+
+def eager_loop(problem: Problem) -> Peer:
+    """A torch loop over experts, as a first version would be written; synchronises per expert."""
+
+    def run() -> torch.Tensor:
+        out = torch.zeros_like(problem.x)
+        for expert in range(problem.shape.experts):
+            tokens, choices = torch.where(problem.ids == expert)
+            if not len(tokens):
+                continue
+            gate, up = (problem.x[tokens] @ problem.w13[expert].t()).chunk(2, dim=1)
+            rows = (silu(gate) * up) @ problem.w2[expert].t()
+            weights = problem.weights[tokens, choices, None].to(rows.dtype)
+            out.index_add_(0, tokens, rows * weights)
+        return out
+
+    return Peer("eager", run, graph=False)
+
+
+def grouped_mm(problem: Problem) -> Peer:
+    """torch's grouped GEMM between torch's sort and Triton glue (activation, combination)."""
+    _require_all_valid(problem)
+    multiply = _grouped_mm()
+    shape, x = problem.shape, problem.x
+    rows = torch.tensor([shape.tokens * shape.top_k], dtype=torch.int32, device=x.device)
+
+    def run() -> torch.Tensor:
+        order, ends = _sorted_by_expert(problem)
+        row_of_choice = torch.empty_like(order, dtype=torch.int32)
+        row_of_choice[order] = torch.arange(len(order), dtype=torch.int32, device=x.device)
+        gathered = x.index_select(0, order // shape.top_k)
+        gate_up = multiply(gathered, problem.w13.transpose(1, 2), offs=ends)
+        h = torch.empty(len(order), shape.inter, dtype=x.dtype, device=x.device)
+        grouped_gemm.activation_kernel[(len(order),)](
+            gate_up, h, rows, shape.inter, BLOCK=triton.next_power_of_2(shape.inter)
+        )
+        y = multiply(h, problem.w2.transpose(1, 2), offs=ends)
+        out = torch.empty_like(x)
+        grid = (triton.cdiv(shape.tokens, 8), triton.cdiv(shape.hidden, 256))
+        grouped_gemm.combine_kernel[grid](
+            y, out, row_of_choice, problem.weights, shape.tokens, shape.hidden,
+            TOP_K=shape.top_k, TOKENS=8, COLUMNS=256,
+        )  # fmt: skip
+        return out
+
+    return Peer("grouped_mm", run)
+
+
+def grouped_mm_compiled(problem: Problem) -> Peer:
+    """The same with torch glue, under torch.compile."""
+    _require_all_valid(problem)
+    multiply = _grouped_mm()
+    shape = problem.shape
+
+    def layer(
+        x: torch.Tensor, w13: torch.Tensor, w2: torch.Tensor, ids: torch.Tensor, w: torch.Tensor
+    ) -> torch.Tensor:
+        flat, order = torch.sort(ids.view(-1), stable=True)
+        experts = torch.arange(shape.experts, device=x.device, dtype=flat.dtype)
+        ends = torch.searchsorted(flat, experts, right=True).int()
+        gate, up = multiply(x[order // shape.top_k], w13.transpose(1, 2), offs=ends).chunk(2, 1)
+        y = multiply(silu(gate) * up, w2.transpose(1, 2), offs=ends)
+        back = torch.empty_like(y)
+        back[order] = y
+        weighted = back.view(shape.tokens, shape.top_k, -1).float() * w[..., None]
+        return weighted.sum(1).to(x.dtype)
+
+    compiled = torch.compile(layer)
+    return Peer(
+        "grouped_mm_compiled",
+        lambda: compiled(problem.x, problem.w13, problem.w2, problem.ids, problem.weights),
+    )
+
+
+def vllm(problem: Problem) -> Peer:
+    """vLLM's Triton fused MoE, with whichever config its version ships for this size."""
+    _require_package("vllm")
+    from vllm.model_executor.layers.fused_moe import fused_experts
+
+    return Peer(
+        "vllm",
+        lambda: fused_experts(
+            problem.x, problem.w13, problem.w2, problem.weights, problem.ids, inplace=False
+        ),
+    )
+
+
+def sglang(problem: Problem) -> Peer:
+    """SGLang's Triton fused MoE."""
+    _require_package("sglang")
+    try:
+        from sglang.srt.layers.moe.fused_moe_triton.fused_moe import fused_experts_impl
+    except ImportError as moved:
+        raise UnavailableError(f"sglang has no fused_experts_impl where it was: {moved}") from moved
+    return Peer(
+        "sglang",
+        lambda: fused_experts_impl(
+            problem.x, problem.w13, problem.w2, problem.weights, problem.ids, inplace=False
+        ),
+    )
+
+
+def triton_kernels(problem: Problem) -> Peer:
+    """OpenAI's triton_kernels; its routing differs between releases, so only a known one runs."""
+    version = _require_package("triton_kernels")
+    raise UnavailableError(f"no adapter for triton_kernels {version} has been tested yet")
+
+
+ALL: dict[str, Callable[[Problem], Peer]] = {
+    "eager": eager_loop,
+    "grouped_mm": grouped_mm,
+    "grouped_mm_compiled": grouped_mm_compiled,
+    "vllm": vllm,
+    "sglang": sglang,
+    "triton_kernels": triton_kernels,
+}
+
+
+def _grouped_mm() -> Callable[..., torch.Tensor]:
+    public = getattr(torch.nn.functional, "grouped_mm", None)
+    found = public or getattr(torch, "_grouped_mm", None)
+    if found is None:
+        raise UnavailableError(f"torch {torch.__version__} has no grouped_mm")
+    return found
+
+
+def _sorted_by_expert(problem: Problem) -> tuple[torch.Tensor, torch.Tensor]:
+    """Choices in expert order, and where each expert ends."""
+    flat, order = torch.sort(problem.ids.view(-1), stable=True)
+    experts = torch.arange(problem.shape.experts, device=flat.device, dtype=flat.dtype)
+    return order, torch.searchsorted(flat, experts, right=True).int()
+
+
+def _require_all_valid(problem: Problem) -> None:
+    if any((routing.ids < 0).any() for routing in problem.routings):
+        raise UnavailableError("grouped_mm has no notion of dropped choices")
+    if problem.x.dtype is not torch.bfloat16:
+        raise UnavailableError(f"grouped_mm takes bfloat16, not {problem.x.dtype}")
+
+
+def _require_package(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError as missing:
+        raise UnavailableError(f"{name} is not installed on this host") from missing

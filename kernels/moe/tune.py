@@ -1,0 +1,168 @@
+"""Measure variants of the layer and write the fastest right one to the configuration table.
+
+    python -m kernels.moe.tune --shapes a b c --write
+
+Candidates of one size are checked first, then timed in the same rounds beside torch's grouped_mm.
+A candidate that is wrong, or fails to launch, is reported and cannot win. Needs the GPU it is for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kernels.backend import BACKEND, Backend
+from kernels.moe.arguments import DTYPES
+from kernels.moe.routing import KINDS
+from kernels.moe.shapes import NAMED, Shape
+from kernels.timing.record import record
+
+LEADS = (150, 300, 500, 800)
+"""Tiles of a chunk that go ahead of the combinations spread into it: 1 to 6 waves of 132 SMs."""
+
+if TYPE_CHECKING:
+    from kernels.moe.configs import Config
+    from kernels.moe.problem import Problem
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = arguments(argv)
+    if BACKEND is not Backend.GPU:
+        print(f"error: tuning measures a GPU; the backend here is {BACKEND.value}")
+        return 2
+    import torch
+    import triton
+
+    from kernels.moe.configs import Entry, load, save
+    from kernels.moe.problem import draw_problem
+
+    dtype = DTYPES[args.dtype]
+    entries = list(load())
+    failed = False
+    for name in args.shapes:
+        problem = draw_problem(NAMED[name], args.routing, dtype, args.seed)
+        best = tune(name, problem, candidates(problem.shape), args.rounds)
+        if best is None:
+            failed = True
+            continue
+        shape = problem.shape
+        entry = Entry(
+            device=torch.cuda.get_device_name(),
+            dtype=args.dtype,
+            top_k=shape.top_k,
+            experts=shape.experts,
+            hidden=shape.hidden,
+            inter=shape.inter,
+            tokens=(shape.tokens // 2 + 1, shape.tokens * 2 - 1),
+            config=best,
+            triton=triton.__version__,
+            evidence=f"tune --shapes {name} --routing {args.routing} --rounds {args.rounds}",
+        )
+        entries = [old for old in entries if not _same_place(old, entry)] + [entry]
+    if args.write:
+        save(tuple(entries))
+        print("wrote the configuration table")
+    return 1 if failed else 0
+
+
+def candidates(shape: Shape) -> list[Config]:
+    """Variants worth measuring for this many rows an expert."""
+    from kernels.moe.configs import HopperConfig
+
+    rows = shape.tokens * shape.top_k / shape.experts
+    if rows <= 40:
+        return [HopperConfig(64, 16, 5, 48), HopperConfig(64, 32, 5, 48)]
+    found = [HopperConfig(128, 64, 4, 56, wide=True, group=2, lead=lead) for lead in LEADS] + [
+        HopperConfig(128, 32, 4, 48, group=2, lead=lead) for lead in LEADS
+    ]
+    found += [HopperConfig(128, 32, 4, 48, group=group, lead=500) for group in (1, 4)]
+    if rows <= 96:
+        found += [HopperConfig(64, 64, 4, 48), HopperConfig(64, 32, 5, 48)]
+    return found
+
+
+def tune(name: str, problem: Problem, tried: Sequence[Config], rounds: int) -> Config | None:
+    """The fastest right candidate, or None; tells every one's time and ratio to grouped_mm."""
+    import torch
+
+    from kernels.accuracy import REL_L2_BOUND, rel_l2, within
+    from kernels.moe.layer import moe, reserve
+    from kernels.moe.peers import UnavailableError, grouped_mm
+    from kernels.timing.rounds import Timed, interleave
+
+    x = problem.x
+    truth = problem.reference()
+    out = torch.empty_like(x)
+    timed = []
+    for config in tried:
+        try:
+            workspace = reserve(problem.shape, config, x.dtype, x.device)
+            out.fill_(float("nan"))
+            moe(
+                x, problem.w13, problem.w2, problem.ids, problem.weights,
+                workspace=workspace, out=out,
+            )  # fmt: skip
+            error = rel_l2(out, truth)
+        except (RuntimeError, ValueError) as refused:
+            print(f"{name}: {config} did not run: {refused}")
+            continue
+        if not within(error, REL_L2_BOUND[x.dtype]):
+            print(f"{name}: {config} is wrong: relative L2 error {error:.3e}")
+            continue
+
+        def run(space: object = workspace) -> None:
+            moe(
+                x, problem.w13, problem.w2, problem.ids, problem.weights,
+                workspace=space, out=out,  # type: ignore[arg-type]
+            )  # fmt: skip
+
+        timed.append((config, Timed(str(config), run, problem.fresh)))
+    if not timed:
+        return None
+    anchors = []
+    try:
+        peer = grouped_mm(problem)
+        anchors.append(Timed("grouped_mm", peer.run, problem.fresh))
+    except UnavailableError as reason:
+        print(f"{name}: no anchor: {reason}")
+    samples = interleave([each for _, each in timed] + anchors, rounds)
+    anchor = samples.get("grouped_mm")
+    if anchor:
+        print(f"{name}: {anchor.median_us:8.1f} us grouped_mm")
+    best = min((samples[each.name].median_us, at) for at, (_, each) in enumerate(timed))[1]
+    for at, (config, each) in enumerate(timed):
+        taken = samples[each.name]
+        ratio = f"{taken.ratio_to(anchor):.3f} of grouped_mm" if anchor else ""
+        mark = "<- fastest" if at == best else ""
+        print(f"{name}: {taken.median_us:8.1f} us {ratio} {config} {mark}")
+        record(
+            "tune", taken.median_us, "us",
+            samples=taken.times_us, point={"shape": name, "config": str(config)},
+        )  # fmt: skip
+    return timed[best][0]
+
+
+def _same_place(old: object, new: object) -> bool:
+    places = ("device", "dtype", "top_k", "experts", "hidden", "inter", "tokens")
+    return all(getattr(old, place) == getattr(new, place) for place in places)
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m kernels.moe.tune",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--shapes", nargs="+", choices=sorted(NAMED), default=["a"])
+    parser.add_argument("--routing", choices=KINDS, default="uniform")
+    parser.add_argument("--dtype", choices=["bfloat16", "float16"], default="bfloat16")
+    parser.add_argument("--rounds", type=int, default=13)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", action="store_true", help="update kernels/moe/configs.json")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

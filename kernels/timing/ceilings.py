@@ -1,0 +1,44 @@
+"""What this card can do at best, measured now: a large copy and a large matrix product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from kernels.timing.rounds import Timed, interleave
+
+COPY_BYTES = 2 << 30
+SQUARE = 8192
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """Rates reached on random data: the product's best and median, a copy counted both ways."""
+
+    flops_per_s: float
+    sustained_flops_per_s: float
+    bytes_per_s: float
+
+
+def measure_ceilings(rounds: int = 9) -> Ceilings | None:
+    """Time a device copy and an 8192-cubed bfloat16 product; None without a GPU."""
+    if not torch.cuda.is_available():
+        return None
+    source = torch.randn(COPY_BYTES // 4, device="cuda")
+    target = torch.empty_like(source)
+    a, b = (torch.randn(SQUARE, SQUARE, dtype=torch.bfloat16, device="cuda") for _ in range(2))
+    times = interleave(
+        [
+            # A kernel, not a copy: in a graph a copy goes to the slower copy engine.
+            Timed("copy", lambda: torch.add(source, 1.0, out=target)),
+            Timed("matmul", lambda: torch.mm(a, b)),
+        ],
+        rounds,
+    )
+    flops = 2 * SQUARE**3
+    return Ceilings(
+        flops_per_s=flops / (times["matmul"].min_us * 1e-6),
+        sustained_flops_per_s=flops / (times["matmul"].median_us * 1e-6),
+        bytes_per_s=2 * COPY_BYTES / (times["copy"].median_us * 1e-6),
+    )

@@ -1,0 +1,154 @@
+"""Metrics over the axes of a matrix: every block a dot, expectations as bands."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from orchestrator.report.html.section import Section, render
+from orchestrator.report.html.svg import Band, Dot, Plot, strip_plot
+from orchestrator.report.view import RunView
+from orchestrator.report.words import show_value, show_where
+from orchestrator.store.results import Result
+
+MAX_PLOTS = 24
+MAX_SERIES = 8
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One metric of one step over one axis."""
+
+    title: str
+    plot: Markup
+    legend: Sequence[str]
+    best: str
+    is_curve: bool
+
+
+def section(view: RunView) -> Section | None:
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in view.results:
+        if _is_number(result.value) and result.point and not result.metric.startswith("stage."):
+            groups.setdefault((result.step, result.metric), []).append(result)
+    found = [sweep for group in groups.values() if (sweep := _sweep(group, view)) is not None]
+    if not found:
+        return None
+    body = render("sweeps.html.j2", sweeps=found[:MAX_PLOTS], hidden=max(len(found) - MAX_PLOTS, 0))
+    return Section("sweeps", "Sweeps", body, _next(found))
+
+
+def _next(found: Sequence[Sweep]) -> str:
+    if any(sweep.is_curve for sweep in found):
+        return "a curve that has not levelled off at its end wants one more value of that axis"
+    return ""
+
+
+def _sweep(group: Sequence[Result], view: RunView) -> Sweep | None:
+    axis = _main_axis(group)
+    if axis is None:
+        return None
+    ticks = sorted({r.point[axis] for r in group if axis in r.point}, key=_order)
+    places = {value: float(n) for n, value in enumerate(ticks)}
+    is_curve = all(map(_is_number, ticks))
+    names = sorted({_series(r, axis) for r in group})[:MAX_SERIES]
+    kept = [r for r in group if _series(r, axis) in names]
+    dots = [
+        Dot(places[r.point[axis]], value, f"{show_where(r.point)}: {show_value(value, r.unit)}",
+            names.index(_series(r, axis)))
+        for r in kept for value in (_numbers(r.samples) or [float(r.value)])
+    ]  # fmt: skip
+    lines = [
+        (number, [
+            (places[tick], statistics.median(values))
+            for tick in ticks
+            if (values := [float(r.value) for r in kept
+                           if _series(r, axis) == name and r.point[axis] == tick])
+        ])
+        for number, name in enumerate(names)
+    ]  # fmt: skip
+    first = group[0]
+    plot = Plot(
+        title=f"{first.metric} of {first.step}",
+        x_label=axis,
+        y_label=f"{first.metric} ({first.unit})" if first.unit not in ("", "1") else first.metric,
+        x_ticks=[(places[tick], str(tick)) for tick in ticks],
+        dots=dots,
+        bands=_bands(first, axis, places, view),
+        lines=[(n, points) for n, points in lines if is_curve and len(points) > 1],
+        series=names,
+    )
+    return Sweep(
+        plot.title, strip_plot(plot), names if names != [""] else [], _best(kept), is_curve
+    )
+
+
+def _main_axis(group: Sequence[Result]) -> str | None:
+    """The axis with most values; a number before text, and none when nothing varies."""
+    axes: dict[str, set[Any]] = {}
+    for result in group:
+        for axis, value in result.point.items():
+            axes.setdefault(axis, set()).add(value)
+    varying = {axis: values for axis, values in axes.items() if len(values) > 1}
+    if not varying:
+        return None
+    return max(varying, key=lambda a: (all(map(_is_number, varying[a])), len(varying[a])))
+
+
+def _series(result: Result, axis: str) -> str:
+    return show_where({a: v for a, v in result.point.items() if a != axis})
+
+
+def _bands(first: Result, axis: str, places: Mapping[Any, float], view: RunView) -> list[Band]:
+    """Intervals that the ledger expects at these points."""
+    found = []
+    for item in view.items:
+        if item.metric != first.metric or item.where.get(axis) not in places or not item.expected:
+            continue
+        if item.distance is None or not _is_number(item.measured):
+            continue
+        bounds = _bounds(item.expected)
+        if bounds is not None:
+            label = f"{item.id}: {item.expected}"
+            found.append(Band(places[item.where[axis]], *bounds, label))
+    return found
+
+
+def _bounds(expected: str) -> tuple[float, float] | None:
+    """The two ends of `640 ±5 % us` or `1 … 2 us`, as `reconcile.expectation` writes them."""
+    words = expected.split()
+    try:
+        if "…" in words:
+            place = words.index("…")
+            return float(words[place - 1]), float(words[place + 1])
+        centre = float(words[0])
+        width = float(words[1].removeprefix("±"))
+        width = abs(centre) * width / 100 if words[2:3] == ["%"] else width
+    except (ValueError, IndexError):
+        return None
+    return centre - width, centre + width
+
+
+def _best(group: Sequence[Result]) -> str:
+    low = min(group, key=lambda r: float(r.value))
+    high = max(group, key=lambda r: float(r.value))
+    return (
+        f"lowest {show_value(low.value, low.unit)} at {show_where(low.point)}; "
+        f"highest {show_value(high.value, high.unit)} at {show_where(high.point)}"
+    )
+
+
+def _numbers(samples: Sequence[Any]) -> list[float]:
+    return [float(s) for s in samples[:200] if _is_number(s)]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    return (0, float(value), "") if _is_number(value) else (1, 0.0, str(value))

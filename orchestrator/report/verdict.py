@@ -1,0 +1,50 @@
+"""What a run comes to in a few words, and what to do next: the same words in every view."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orchestrator.report.view import RunView
+from orchestrator.verdict import reconcile
+
+_WORDS = {
+    0: ("good", "All as predicted"),
+    1: ("bad", "Not as predicted"),
+    3: ("unsure", "Not fully measured"),
+    6: ("unsure", "Cancelled"),
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`level` is good, unsure or bad."""
+
+    level: str
+    words: str
+    next_action: str
+
+
+def verdict_of(view: RunView) -> Verdict:
+    """The verdict that the run's exit code stands for."""
+    level, words = _WORDS.get(view.exit_code, ("bad", "Failed"))
+    statuses = {item.status for item in view.items}
+    if view.exit_code == 0 and not statuses - {reconcile.NEW}:
+        words = "All steps passed; nothing was predicted"
+    if view.exit_code == 1 and reconcile.MISS not in statuses:
+        words = "A step did not pass"
+    return Verdict(level, words, _next(view))
+
+
+def _next(view: RunView) -> str:
+    run_id = view.record.run_id
+    missed = [i for i in view.items if i.status == reconcile.MISS and i.severity == "blocker"]
+    bad = [job for job in view.history.jobs.values() if job.state in ("failed", "timed_out")]
+    if bad:
+        return f"read the log of the first step that did not pass: orch logs {run_id} '{bad[0].id}'"
+    if missed and missed[0].decides:
+        return f"the first miss decides {missed[0].decides}"
+    if missed:
+        return "look at the misses, and write what you learned into the next ledger"
+    if view.exit_code == 3:
+        return "see what was not measured, and run again when that is mended"
+    return f"keep it: orch verify {run_id} checks it again at any time"

@@ -1,0 +1,1 @@
+"""Reviewing a run: every difference accepted with a reason, or rejected."""

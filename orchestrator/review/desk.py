@@ -1,0 +1,117 @@
+"""One review under way: its subjects, its files, and the decisions, saved as they are made."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.agent.journal import now
+from orchestrator.diff.record import Record
+from orchestrator.errors import InputError
+from orchestrator.report.view import RunView
+from orchestrator.review import decision, draft
+from orchestrator.review.content import File, files_of
+from orchestrator.review.decision import Decision, Review
+from orchestrator.review.logs import Log
+from orchestrator.review.subject import Subject, of_items, of_records
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a review left behind."""
+
+    review: Path
+    ledger: Path | None
+    accepted: int
+    rejected: int
+    open: int
+
+
+class Desk:
+    """Decisions come from several requests at once, so each is made under a lock."""
+
+    def __init__(
+        self,
+        view: RunView,
+        other: RunView | None = None,
+        records: Sequence[Record] = (),
+        by: str = "",
+    ) -> None:
+        self.view, self.other, self.by = view, other, by
+        against = other.record.run_id if other else "ledger"
+        subjects = [*of_items(view.items), *of_records(records, against)]
+        self.subjects: Mapping[str, Subject] = {subject.id: subject for subject in subjects}
+        self.files: Mapping[str, File] = files_of("b", view) | (
+            files_of("a", other) if other else {}
+        )
+        self.review: Review = decision.read(view.folder, against)
+        self._lock = threading.Lock()
+        self._logs: dict[str, Log] = {}
+
+    @property
+    def open(self) -> list[Subject]:
+        return decision.still_open(self.review, list(self.subjects.values()))
+
+    def decided(self, subject: Subject) -> Decision | None:
+        return self.review.of(subject)
+
+    def decide(self, subject_id: str, verdict: str, reason: str) -> Decision:
+        """Accept or reject, and save.
+
+        Raises:
+            InputError: there is no such subject, or the reason is missing.
+        """
+        subject = self._subject(subject_id)
+        made = decision.decide(subject, verdict, reason, self.by)
+        with self._lock:
+            self._save(self.review.with_decision(made))
+        return made
+
+    def undo(self, subject_id: str) -> None:
+        subject = self._subject(subject_id)
+        with self._lock:
+            self._save(self.review.without(subject.id))
+
+    def finish(self) -> Finished:
+        """Close the review and draft the next ledger from what was accepted.
+
+        What is still open stays open, and is counted: a review may be taken up again.
+        """
+        with self._lock:
+            self._save(self.review.model_copy(update={"finished_at": now()}))
+            subjects = list(self.subjects.values())
+            ledger = draft.draft(self.view, self.review, subjects)
+        verdicts = [found.verdict for s in subjects if (found := self.review.of(s))]
+        return Finished(
+            review=decision.place_of(self.view.folder),
+            ledger=ledger,
+            accepted=verdicts.count("accepted"),
+            rejected=verdicts.count("rejected"),
+            open=len(self.open),
+        )
+
+    def log(self, key: str) -> Log:
+        """A text file, opened for windows and search.
+
+        Raises:
+            InputError: there is no such file, or it is no text.
+        """
+        file = self.files.get(key)
+        if file is None or not file.is_text:
+            raise InputError(f"no text file has the key `{key}`")
+        with self._lock:
+            if key not in self._logs:
+                self._logs[key] = Log(file.place)
+            return self._logs[key]
+
+    def _subject(self, subject_id: str) -> Subject:
+        try:
+            return self.subjects[subject_id]
+        except KeyError:
+            raise InputError(f"there is nothing named `{subject_id}` to decide on") from None
+
+    def _save(self, review: Review) -> None:
+        decision.write(self.view.folder, review)
+        self.review = review

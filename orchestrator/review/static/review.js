@@ -1,0 +1,202 @@
+"use strict";
+const find = (selector, from = document) => from.querySelector(selector);
+const message = (text) => { find("#message").textContent = text; };
+
+const post = async (path, body) => {
+  const answer = await fetch(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const told = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Error(told.error || `the server answered ${answer.status}`);
+  return told;
+};
+
+const get = async (path) => {
+  const answer = await fetch(path);
+  const told = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Error(told.error || `the server answered ${answer.status}`);
+  return told;
+};
+
+const press = (buttons, chosen) =>
+  buttons.forEach((button) => button.setAttribute("aria-pressed", String(button === chosen)));
+
+// ---- decisions
+
+const show = (card, state, open) => {
+  card.dataset.state = state;
+  find("[data-shows-state]", card).textContent = state;
+  find("[data-undo]", card).hidden = state === "open" || state === "settled";
+  find("#open-count").textContent = String(open);
+};
+
+const decide = async (card, verdict) => {
+  find(".problem", card).textContent = "";
+  try {
+    const reason = find("textarea", card).value;
+    const told = await post("decide", { subject: card.dataset.subject, verdict, reason });
+    show(card, told.verdict, told.open);
+  } catch (error) {
+    find(".problem", card).textContent = error.message;
+    find("textarea", card).focus();
+  }
+};
+
+const undo = async (card) => {
+  try {
+    const told = await post("undo", { subject: card.dataset.subject });
+    show(card, card.dataset.open ? "open" : "settled", told.open);
+  } catch (error) {
+    find(".problem", card).textContent = error.message;
+  }
+};
+
+find("#decide").addEventListener("click", (event) => {
+  const card = event.target.closest(".card");
+  if (!card) return;
+  const { verdict, mode } = event.target.dataset;
+  if (verdict) decide(card, verdict);
+  if ("undo" in event.target.dataset) undo(card);
+  if (mode) {
+    const images = find("[data-images]", card);
+    images.className = `images ${mode}`;
+    press(images.querySelectorAll("[data-mode]"), event.target);
+  }
+});
+find("#decide").addEventListener("submit", (event) => event.preventDefault());
+find("#decide").addEventListener("input", (event) => {
+  if (!("fade" in event.target.dataset)) return;
+  event.target.closest("[data-images]").style.setProperty("--fade", event.target.value / 100);
+});
+
+find("#filters").addEventListener("click", (event) => {
+  const wanted = event.target.dataset.filter;
+  if (wanted === undefined) return;
+  press(find("#filters").querySelectorAll("button"), event.target);
+  let shown = 0;
+  document.querySelectorAll(".card").forEach((card) => {
+    const { state, kind, status } = card.dataset;
+    card.hidden = wanted !== "" && ![state, kind, status].includes(wanted);
+    shown += card.hidden ? 0 : 1;
+  });
+  find("#nothing").hidden = shown > 0;
+});
+
+find("#finish").addEventListener("click", async () => {
+  try {
+    const done = await post("finish", {});
+    const ledger = done.ledger ? ` The next ledger is drafted in ${done.ledger}: read it, then commit it.` : "";
+    message(`${done.accepted} accepted, ${done.rejected} rejected, ${done.open} still open: ${done.review}.${ledger}`);
+    find("#finish").disabled = true;
+  } catch (error) {
+    message(error.message);
+  }
+});
+
+// ---- files: a window of lines, fetched in blocks, over a file of any length
+
+const LINE_PX = 20;
+const BLOCK = 200;
+const log = { key: "", total: 0, first: 1, marked: 0, kept: new Map(), drawing: 0 };
+const info = (text) => { find("#log-info").textContent = text; };
+const visible = () => Math.max(1, Math.floor((find("#log-view").clientHeight - 24) / LINE_PX));
+
+const block = (number) => {
+  if (log.kept.size > 50) log.kept.clear();
+  if (!log.kept.has(number)) {
+    log.kept.set(number, get(`log/${log.key}?first=${number * BLOCK + 1}&count=${BLOCK}`));
+  }
+  return log.kept.get(number);
+};
+
+const item = (line) => {
+  const row = document.createElement("li");
+  const number = document.createElement("b");
+  number.textContent = line.number;
+  row.append(number, line.text + (line.cut ? " …" : ""));
+  if (line.number === log.marked) row.className = "hit";
+  return row;
+};
+
+const draw = async (wanted) => {
+  const turn = ++log.drawing;
+  const count = visible();
+  const first = Math.max(1, Math.min(wanted, Math.max(1, log.total - count + 1)));
+  log.first = first;
+  const numbers = [];
+  for (let n = Math.floor((first - 1) / BLOCK); n * BLOCK < first + count; n += 1) numbers.push(n);
+  try {
+    const blocks = await Promise.all(numbers.map(block));
+    if (turn !== log.drawing) return;
+    log.total = blocks[0].total;
+    const lines = blocks.flatMap((one) => one.lines);
+    find("#log-lines").replaceChildren(
+      ...lines.filter((line) => line.number >= first && line.number < first + count).map(item));
+    find("#log-slider").max = String(Math.max(1, log.total));
+    find("#log-slider").value = find("#log-line").value = String(first);
+    info(`${log.total} lines`);
+  } catch (error) {
+    log.kept.clear();
+    info(error.message);
+  }
+};
+
+const open = async () => {
+  const choice = find("#log-file").selectedOptions[0];
+  Object.assign(log, { key: choice.value, total: 0, first: 1, marked: 0 });
+  log.kept.clear();
+  const isImage = choice.dataset.image;
+  const isText = log.key !== "" && !isImage;
+  find("#log-hits").hidden = true;
+  find("#log-image").hidden = !isImage;
+  if (isImage) find("#log-image").src = `file/${log.key}`;
+  find("#log-view").hidden = !isText;
+  find("#log-search").disabled = find("#log-line").disabled = !isText;
+  info("");
+  if (isText) await draw(1);
+};
+
+const search = async () => {
+  const words = find("#log-search").value;
+  find("#log-hits").hidden = !words;
+  if (!words) return;
+  try {
+    const told = await get(`log/${log.key}/search?words=${encodeURIComponent(words)}`);
+    info(`${told.lines.length}${told.complete ? "" : " or more"} of ${log.total} lines have it`);
+    find("#log-hits").replaceChildren(...told.lines.map((hit) => {
+      const row = document.createElement("li");
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = `${hit.number}: ${hit.text.slice(0, 300)}`;
+      button.addEventListener("click", () => { log.marked = hit.number; draw(hit.number - 3); });
+      row.append(button);
+      return row;
+    }));
+  } catch (error) {
+    info(error.message);
+  }
+};
+
+find("#log-file").addEventListener("change", open);
+find("#log-search").addEventListener("change", search);
+find("#log-line").addEventListener("change", () => draw(Number(find("#log-line").value) || 1));
+find("#log-slider").addEventListener("input", () => draw(Number(find("#log-slider").value)));
+find("#log-view").addEventListener("wheel", (event) => {
+  if (event.deltaX !== 0) return;
+  event.preventDefault();
+  const lines = Math.max(1, Math.round(Math.abs(event.deltaY) / LINE_PX));
+  draw(log.first + Math.sign(event.deltaY) * lines);
+}, { passive: false });
+find("#log-view").addEventListener("keydown", (event) => {
+  if (event.target.id === "log-slider") return;
+  const page = visible() - 1;
+  const place = {
+    ArrowDown: log.first + 1, ArrowUp: log.first - 1, PageDown: log.first + page,
+    PageUp: log.first - page, Home: 1, End: log.total,
+  }[event.key];
+  if (place === undefined) return;
+  event.preventDefault();
+  draw(place);
+});

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import torch
+
+from kernels.backend import BACKEND, Backend
+from kernels.moe import bench, check, checks, tune
+from kernels.moe.checks import Verdict
+
+TINY = ["--tokens", "9", "--experts", "4", "--hidden", "32", "--inter", "16"]
+
+
+def recorded(text: str) -> dict[str, Any]:
+    lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    return {line["metric"]: line for line in lines}
+
+
+def test_check_passes_and_says_what_it_proves(capsys: pytest.CaptureFixture[str]) -> None:
+    code = check.main([*TINY, "--repeats", "1"])
+
+    said = capsys.readouterr().out
+    told = recorded(said)
+    assert code == 0
+    assert BACKEND.proves in said
+    assert told["backend"]["value"] == BACKEND.value
+    assert told["rel_l2"]["value"] < 5e-3
+    assert told["reproducible"]["value"] is True
+    assert told["table_problems"]["value"] == 0
+
+
+def test_check_fails_when_one_check_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = Verdict("rel_l2", float("nan"), False, "relative L2 error nan")
+    monkeypatch.setattr(checks, "accuracy", lambda checked: wrong)
+
+    code = check.main([*TINY, "--repeats", "1"])
+
+    said = capsys.readouterr().out
+    assert code == 1
+    assert "WRONG relative L2 error nan" in said
+    assert recorded(said)["rel_l2"]["value"] is None
+    assert recorded(said)["rel_l2"]["status"] == "error"
+
+
+def test_bench_times_checks_and_splits(capsys: pytest.CaptureFixture[str]) -> None:
+    code = bench.main([*TINY, "--rounds", "1", "--split", "--peers", "eager", "vllm"])
+
+    said = capsys.readouterr().out
+    told = recorded(said)
+    assert code == 0
+    assert BACKEND.proves in said
+    assert len(told["e2e"]["samples"]) == 1
+    assert len(told["e2e"]["check"]["output_sha256"]) == 64
+    assert told["e2e.vllm"]["status"] == "skipped"
+    assert told["ratio.eager"]["value"] > 0
+    stages = {name for name in told if name.startswith("stage.")}
+    assert stages >= {"stage.schedule", "stage.layer0", "stage.layer1", "stage.combine"}
+
+
+def test_bench_gives_a_wrong_output_no_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from kernels.moe import layer
+
+    def spoilt(*operands: Any, out: torch.Tensor, **options: Any) -> torch.Tensor:
+        return out.fill_(0.5)
+
+    monkeypatch.setattr(layer, "moe", spoilt)
+
+    code = bench.main([*TINY, "--rounds", "1", "--peers"])
+
+    told = recorded(capsys.readouterr().out)
+    assert code == 1
+    assert told["e2e"]["value"] is None
+    assert told["e2e"]["status"] == "error"
+
+
+@pytest.mark.parametrize("command", [check, bench, tune])
+def test_help_says_what_the_command_is_for(
+    command: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        command.main(["--help"])
+
+    said = capsys.readouterr().out
+    assert stopped.value.code == 0
+    assert "python -m kernels.moe." in said
+    assert "GPU" in said
+
+
+@pytest.mark.skipif(BACKEND is Backend.GPU, reason="this machine has a GPU to tune for")
+def test_tune_needs_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tune.main(["--shapes", "tiny"]) == 2
+    assert "the backend here is" in capsys.readouterr().out

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kernels.backend import BACKEND
+from kernels.moe import schedule as schedule_module
+from kernels.moe import table_check
+from kernels.moe.plan import Cut, Work, chunk_edges
+from kernels.moe.routing import KINDS, draw_routing
+from kernels.moe.schedule import Schedule, allocate, build
+
+DEVICE = BACKEND.device
+CUTS = [Cut(16), Cut(16, 8), Cut(16, 8, wide=True), Cut(64, 16), Cut(128, 64, wide=True)]
+WORKS = [
+    None,
+    Work(2, 128, 5, 256, chunk_edges(5), combine_tokens=4, lead=3, group=2),
+    Work(1, 128, 1, 256, chunk_edges(1)),
+    Work(3, 128, 4, 256, (4, 4, 4), lead=1, group=3),
+]
+
+
+def built(ids: torch.Tensor, experts: int, cut: Cut, work: Work | None) -> Schedule:
+    tokens, top_k = ids.shape
+    return build(allocate(tokens, top_k, experts, cut, work, DEVICE), ids.to(DEVICE)).on_cpu()
+
+
+def problems(schedule: Schedule, ids: torch.Tensor) -> list[str]:
+    found = table_check.check_rows(schedule, ids)
+    return found + table_check.check_tiles(schedule) + table_check.check_items(schedule)
+
+
+@st.composite
+def any_ids(draw: st.DrawFn) -> tuple[torch.Tensor, int]:
+    """Ids of any routing at all: repeats, empty experts, and values outside [0, E)."""
+    experts = draw(st.integers(1, 11))
+    tokens, top_k = draw(st.integers(1, 24)), draw(st.integers(1, 6))
+    value = st.integers(-2, experts + 1)
+    flat = draw(st.lists(value, min_size=tokens * top_k, max_size=tokens * top_k))
+    return torch.tensor(flat, dtype=torch.int32).view(tokens, top_k), experts
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    drawn=any_ids(),
+    cut=st.sampled_from(CUTS),
+    work=st.sampled_from(WORKS),
+    launches=st.sampled_from([1, 2]),
+)
+def test_any_routing_is_covered_once_in_bounds_and_in_order(
+    drawn: tuple[torch.Tensor, int], cut: Cut, work: Work | None, launches: int
+) -> None:
+    ids, experts = drawn
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schedule_module, "FEW_CHOICES", 512 if launches == 1 else 0)
+        table = built(ids, experts, cut, work)
+
+    assert problems(table, ids) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_choices_than_one_block_holds(kind: str) -> None:
+    ids = draw_routing(kind, 180, 6, 3, seed=1).ids
+    assert ids.numel() > schedule_module.FEW_CHOICES
+
+    assert problems(built(ids, 6, Cut(16, 8, wide=True), WORKS[1]), ids) == []
+
+
+def test_more_experts_than_a_small_block_serves() -> None:
+    ids = draw_routing("uniform", 40, 300, 6, seed=1).ids
+
+    assert problems(built(ids, 300, Cut(16), None), ids) == []
+
+
+def test_a_table_is_reused_for_another_routing() -> None:
+    cut, work = Cut(16, 8), WORKS[1]
+    schedule = allocate(30, 2, 5, cut, work, DEVICE)
+    for seed in range(2):
+        ids = draw_routing("uniform", 30, 5, 2, seed).ids
+
+        rebuilt = build(schedule, ids.to(DEVICE)).on_cpu()
+
+        assert problems(rebuilt, ids) == []
+
+
+def test_int64_ids_give_the_same_table() -> None:
+    ids = draw_routing("masked", 20, 5, 2, seed=3).ids
+
+    narrow, wide = (built(kind, 5, Cut(16), None) for kind in (ids, ids.long()))
+
+    assert torch.equal(narrow.row_of_choice, wide.row_of_choice)
+
+
+def test_no_token_makes_an_empty_table() -> None:
+    schedule = built(torch.empty(0, 2, dtype=torch.int32), 4, Cut(16), WORKS[1])
+
+    assert schedule.totals.tolist() == [0] * 5
+    assert schedule.offsets.tolist() == [0] * 5
+
+
+def test_all_dropped_leaves_only_combinations() -> None:
+    ids = torch.full((9, 2), -1, dtype=torch.int32)
+
+    schedule = built(ids, 4, Cut(16), WORKS[1])
+
+    assert problems(schedule, ids) == []
+    assert int(schedule.totals[0]) == 0
+    assert set(schedule.items[: int(schedule.totals[4]), 0].tolist()) == {table_check.COMBINE}
+
+
+def test_ids_of_another_size_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"\(4, 2\).*\(5, 2\)"):
+        build(allocate(5, 2, 3, Cut(16)), torch.zeros(4, 2, dtype=torch.int32))
+
+
+@pytest.mark.parametrize(
+    ("rows", "cut", "expected"),
+    [
+        (0, Cut(128, 64, wide=True), []),
+        (16, Cut(64, 16), [(0, 16)]),
+        (17, Cut(64, 16), [(17, 0)]),
+        (256, Cut(128, 32), [(128, 0), (128, 0)]),
+        (260, Cut(128, 32), [(128, 0), (128, 4)]),
+        (300, Cut(128, 32), [(128, 0), (128, 0), (44, 0)]),
+        (512, Cut(128, 64, wide=True), [(128, 0), (128, 64), (128, 64)]),
+        (385, Cut(128, 64, wide=True), [(128, 0), (128, 0), (128, 1)]),
+    ],
+)
+def test_rows_are_cut_as_intended(rows: int, cut: Cut, expected: list[tuple[int, int]]) -> None:
+    ids = torch.zeros(rows, 1, dtype=torch.int32)
+
+    schedule = built(ids, 1, cut, None)
+
+    tiles = schedule.tiles[: int(schedule.totals[0])].tolist()
+    assert [(body, tail) for _, _, body, tail in tiles] == expected
+
+
+@pytest.mark.parametrize(
+    ("where", "at", "value", "said"),
+    [
+        ("choice_of_row", 3, 0, "row 3 holds choice 0"),
+        ("row_of_choice", 5, 0, "choice 5 is in row 0"),
+        ("offsets", 2, 0, "rows, not"),
+        ("tiles", (0, 1), 1, "row 0 is covered 0 times"),
+        ("tiles", (0, 2), 17, "outside the cut"),
+        ("tiles", (0, 0), 9, "no such expert"),
+        ("signals", 1, 1, "signals are not zero"),
+    ],
+)
+def test_a_damaged_table_is_found_out(
+    where: str, at: int | tuple[int, int], value: int, said: str
+) -> None:
+    ids = draw_routing("uniform", 20, 3, 2, seed=0).ids
+    schedule = built(ids, 3, Cut(16), WORKS[1])
+
+    getattr(schedule, where)[at] = value
+
+    assert any(said in problem for problem in problems(schedule, ids))
+
+
+def test_an_item_before_what_it_waits_for_is_found_out() -> None:
+    ids = draw_routing("uniform", 20, 3, 2, seed=0).ids
+    schedule = built(ids, 3, Cut(16), WORKS[1])
+    count = int(schedule.totals[4])
+
+    backwards = replace(schedule, items=schedule.items[:count].flip(0))
+
+    found = table_check.check_items(backwards)
+    assert any("layer-0 columns so far" in problem for problem in found)
+    assert any("come first" in problem for problem in found)
+
+
+def test_a_missing_item_is_found_out() -> None:
+    ids = draw_routing("uniform", 20, 3, 2, seed=0).ids
+    schedule = built(ids, 3, Cut(16), WORKS[1])
+
+    schedule.totals[4] -= 1
+
+    assert "never combined" in table_check.check_items(schedule)[-1]
