@@ -1,6 +1,6 @@
 """How long and how much memory a pair of large safetensors files takes; numpy's allclose beside it.
 
-    python benchmarks/diff.py [--bytes 1000000000] [--rounds 3]
+    python benchmarks/diff.py [--bytes 1000000000] [--rounds 3] [--folder DIR]
 
 Two files of bfloat16, float32 and 8-bit float tensors in which every element of B is moved by up to
 two steps: nothing can be skipped, and ten elements lie outside the tolerance. Ours is a whole
@@ -72,8 +72,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bytes", type=int, default=1_000_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", help="where the files are made; on a disk, not in memory")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=ROOT) as folder:
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         a, b = Path(folder) / "a.safetensors", Path(folder) / "b.safetensors"
         write_pair(a, b, arguments.bytes)
         print(f"two files of {a.stat().st_size / 1e9:.2f} GB")

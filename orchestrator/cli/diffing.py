@@ -11,7 +11,14 @@ from orchestrator.report import diffing
 
 
 def diff(
-    a: str, b: str, exit_code: bool, json: bool, junit_file: Path | None, only: str, stat: bool
+    a: str,
+    b: str,
+    exit_code: bool,
+    json: bool,
+    junit_file: Path | None,
+    only: str,
+    stat: bool,
+    plain: bool,
 ) -> int:
     """Compare, tell, and return what `--exit-code` asks for; 0 without it."""
     found = comparison.compare(a, b, artifacts(), only=only)
@@ -20,5 +27,5 @@ def diff(
     if json:
         print(json_text.dumps(found.as_json(), indent=1))
     else:
-        diffing.show(found, stat=stat)
+        diffing.show(found, stat=stat, plain=plain)
     return found.exit_code if exit_code else 0

@@ -30,6 +30,7 @@ from orchestrator.diff.sides.evidence import Evidence
 from orchestrator.diff.sides.resolve import resolve
 from orchestrator.diff.sides.side import Side
 from orchestrator.spec.compare import CompareRule
+from orchestrator.store.rundir import RunDir
 
 # Of metrics, what a reader cannot take for agreement; the ratio of a measured time is shown and,
 # until there is a verdict, not judged.
@@ -158,6 +159,18 @@ def compare(
         ignored=found.ignored,
         problems=(*_problems("A", known_a), *_problems("B", known_b), *rule_problems),
     )
+
+
+def between_runs(a: RunDir, b: RunDir, *, bounds: Limits = limits.DEFAULT) -> tuple[Record, ...]:
+    """Every artifact of two runs that are home, each pair as one record, worst first.
+
+    This is what other rooms ask for; A is what B is held against. The `compare:` rules are those of
+    the experiments, and what they ignore is left out.
+
+    Raises:
+        EvidenceError: a run is damaged, or not home.
+    """
+    return compare(str(a.path), str(b.path), a.path.parent, bounds=bounds).artifacts
 
 
 def _conditions(a: Evidence, b: Evidence) -> ConditionDiff:

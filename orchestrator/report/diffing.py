@@ -79,11 +79,21 @@ _TELLING = (
 )
 
 
-def show(comparison: Comparison, *, stat: bool = False, console: Console | None = None) -> None:
+def show(
+    comparison: Comparison,
+    *,
+    stat: bool = False,
+    plain: bool = False,
+    console: Console | None = None,
+) -> None:
     """Write the comparison to the terminal, or as plain text where there is none."""
-    out = console or Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
+    out = console or _console(plain or not sys.stdout.isatty())
     for part in _parts(comparison, stat):
         out.print(part, soft_wrap=isinstance(part, Text) and not out.is_terminal)
+
+
+def _console(plain: bool) -> Console:
+    return Console(width=_PLAIN_WIDTH, force_terminal=False, no_color=True) if plain else Console()
 
 
 def _parts(comparison: Comparison, stat: bool) -> Iterator[RenderableType]:

@@ -34,7 +34,7 @@ def resolve(name: str, artifacts: Path) -> Side:
         return Side(name, "file", Folder(path.parent, path.name), single=path.name)
     if "@" in name:
         return _of_revision(name)
-    return _of_run(rundir.find(artifacts, name))
+    return _of_run(rundir.find(artifacts, "latest" if name == "last" else name))
 
 
 def _of_run(run: RunDir) -> Side:
