@@ -7,7 +7,7 @@ from pathlib import Path
 
 from orchestrator.cli.places import artifacts
 from orchestrator.diff import comparison, junit
-from orchestrator.report import diffing
+from orchestrator.report.diffing import terminal
 
 
 def diff(
@@ -27,5 +27,5 @@ def diff(
     if json:
         print(json_text.dumps(found.as_json(), indent=1))
     else:
-        diffing.show(found, stat=stat, plain=plain)
+        terminal.show(found, stat=stat, plain=plain)
     return found.exit_code if exit_code else 0

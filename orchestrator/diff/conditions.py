@@ -33,7 +33,11 @@ class Change:
         one, two = self.a.value, self.b.value
         if not (_is_number(one) and _is_number(two)) or not one:
             return None
-        return float(two - one) / abs(float(one))
+        try:
+            return float(two - one) / abs(float(one))
+        except OverflowError:
+            # A whole number beyond every float.
+            return None
 
     def as_json(self) -> dict[str, Any]:
         return {

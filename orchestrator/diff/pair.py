@@ -67,7 +67,7 @@ class Pair:
             type=self.type,
             status=status,
             metrics=finite(metrics or {}),
-            locations=tuple(_short(place) for place in kept),
+            locations=tuple(brief(place) for place in kept),
             more=more + len(locations) - len(kept),
             masks=dict(masks or {}),
             note=shorten(note, _NOTE_CHARACTERS),
@@ -93,6 +93,7 @@ def shorten(text: str, most: int = _SHOWN_CHARACTERS) -> str:
     return kept if len(text) <= most else f"{kept}... ({len(text)} characters)"
 
 
-def _short(place: Location) -> Location:
+def brief(place: Location) -> Location:
+    """A place with texts and a number that fit a record, whatever the file holds."""
     size = place.size if place.size is not None and math.isfinite(place.size) else None
     return Location(shorten(place.where), shorten(place.a), shorten(place.b), size)

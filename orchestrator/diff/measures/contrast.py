@@ -48,6 +48,11 @@ class Series:
     def medians(self) -> list[float]:
         return [block.median for block in self.blocks]
 
+    @property
+    def levels(self) -> list[float]:
+        """Every number that a ratio may be taken of."""
+        return [level for block in self.blocks for level in (block.median, block.best)]
+
 
 @dataclass(frozen=True)
 class Level:
@@ -88,7 +93,7 @@ def contrast(a: Series, b: Series) -> Contrast:
     """Compare two series of the same unit and the same way of timing."""
     if a.exact or b.exact:
         return _exact(a, b)
-    if min((*a.medians, *b.medians), default=0.0) <= 0:
+    if min((level for side in (a, b) for level in side.levels), default=0.0) <= 0:
         return _without_ratio(a, b)
     kinds = classify(a.medians), classify(b.medians)
     if "too_few" in kinds:
@@ -113,7 +118,7 @@ def _exact(a: Series, b: Series) -> Contrast:
         Level(len(side.exact), point_class="exact", value=_common(side.exact)) for side in (a, b)
     )
     for name, side in (("A", a), ("B", b)):
-        if len(set(map(_typed, side.exact))) > 1:
+        if any(_typed(value) != _typed(side.exact[0]) for value in side.exact):
             shown = ", ".join(sorted({str(value) for value in side.exact})[:4])
             return Contrast("different", one, two, a.unit, reason=f"the rounds of {name}: {shown}")
     outcome: Outcome = "equal" if _typed(one.value) == _typed(two.value) else "different"
@@ -122,7 +127,11 @@ def _exact(a: Series, b: Series) -> Contrast:
 
 def _ratio_of(one: Any, two: Any) -> float | None:
     numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in (one, two))
-    return float(two / one) if numbers and one else None
+    try:
+        return float(two / one) if numbers and one else None
+    except OverflowError:
+        # Whole numbers beyond every float have no ratio that could be shown.
+        return None
 
 
 def _common(values: Sequence[Any]) -> Any:

@@ -192,4 +192,8 @@ def _timing_words(a: Series, b: Series) -> str:
 def _is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    return isinstance(value, int) or math.isfinite(value)
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        # A whole number beyond every float.
+        return False

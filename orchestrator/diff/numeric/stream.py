@@ -14,8 +14,9 @@ from typing import IO
 
 import numpy as np
 
+from orchestrator.diff.numeric.demand import Demand
 from orchestrator.diff.numeric.dtypes import BY_NAME, Array, Dtype
-from orchestrator.diff.numeric.tensor import Demand, TensorDiff
+from orchestrator.diff.numeric.tensor import TensorDiff
 from orchestrator.diff.refusal import Unreadable
 from orchestrator.spec.compare import CompareRule
 

@@ -10,8 +10,9 @@ from numpy.lib import format as npy
 
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.numeric import dtypes, stream
+from orchestrator.diff.numeric.demand import Demand
 from orchestrator.diff.numeric.stream import Stored
-from orchestrator.diff.numeric.tensor import Demand, TensorDiff
+from orchestrator.diff.numeric.tensor import TensorDiff
 from orchestrator.diff.pair import Pair, finite
 from orchestrator.diff.record import Location, Record, Status
 from orchestrator.diff.refusal import Unreadable

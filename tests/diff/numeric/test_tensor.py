@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from orchestrator.diff.numeric import tensor as tensor_module
+from orchestrator.diff.numeric.demand import Demand
 from orchestrator.diff.numeric.dtypes import BY_NAME, Dtype, of_numpy
-from orchestrator.diff.numeric.tensor import Demand, TensorDiff
+from orchestrator.diff.numeric.tensor import TensorDiff
 from orchestrator.diff.rules import EVERYTHING
 
 NAMES = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
@@ -114,8 +115,8 @@ def test_values_whose_squares_leave_float32_are_summed_in_float64() -> None:
     small = np.full(40, 1e-30, "f4")
     large = np.full(40, 1e30, "f4")
 
-    assert diff(small, small * np.float32(1.5)).rel_l2 == pytest.approx(0.5, rel=1e-6)
-    assert diff(large, large * np.float32(1.5)).rel_l2 == pytest.approx(0.5, rel=1e-6)
+    assert diff(small, small * np.float32(1.5)).norms.rel_l2 == pytest.approx(0.5, rel=1e-6)
+    assert diff(large, large * np.float32(1.5)).norms.rel_l2 == pytest.approx(0.5, rel=1e-6)
 
 
 def test_the_cosine_keeps_its_digits_for_nearly_equal_tensors() -> None:
@@ -126,7 +127,7 @@ def test_the_cosine_keeps_its_digits_for_nearly_equal_tensors() -> None:
     x, y = a.astype("f8"), b.astype("f8")
     angle = np.linalg.norm(y / np.linalg.norm(y) - x / np.linalg.norm(x))
 
-    assert 1 - diff(a, b).cosine == pytest.approx(angle**2 / 2, rel=1e-3)
+    assert 1 - diff(a, b).norms.cosine == pytest.approx(angle**2 / 2, rel=1e-3)
 
 
 def test_one_bad_row_shows_where_the_whole_tensor_hides_it() -> None:
@@ -136,8 +137,8 @@ def test_one_bad_row_shows_where_the_whole_tensor_hides_it() -> None:
 
     found = diff(a, b)
 
-    assert found.rel_l2 < 0.1
-    assert (found.worst_row, found.worst_row_index) == (2.0, 321)
+    assert found.norms.rel_l2 < 0.1
+    assert (found.norms.worst_row, found.norms.worst_row_index) == (2.0, 321)
 
 
 @pytest.mark.parametrize("kind", ["i1", "u1", "i4", "i8", "u8", "?"])
