@@ -56,6 +56,15 @@ def safetensors(metadata: Mapping[str, str] | None = None, /, **tensors: Any) ->
     return len(text).to_bytes(8, "little") + text + body
 
 
+def checkpoint(held: Any) -> bytes:
+    """What `torch.save` writes. Needs torch."""
+    import torch
+
+    target = io.BytesIO()
+    torch.save(held, target)
+    return target.getvalue()
+
+
 def image(
     box: tuple[int, int, int, int] | None = None,
     *,

@@ -17,10 +17,21 @@ from orchestrator.spec.compare import CompareRule
 from tests.diff import makers
 from tests.diff.conftest import Compare
 
+try:
+    import torch
+except ModuleNotFoundError:  # an extra that a laptop need not have; its cases are left out
+    torch = None  # type: ignore[assignment]
+
 BASE = np.arange(12, dtype=np.float32).reshape(3, 4) + 1
 NEAR = BASE * np.float32(1 + 1e-5)
 FAR = BASE.copy()
 FAR[1, 2] = 70
+
+
+def _one_step(array: Any) -> Any:
+    """Every element moved to the next one of its type."""
+    bits = array.view(f"u{array.itemsize}")
+    return (bits + 1).astype(bits.dtype).view(array.dtype)
 
 
 @dataclass(frozen=True)
@@ -170,9 +181,70 @@ CASES = (
         broken=makers.trace(makers.event("gemm", 0, 10))[:-10],
         found={"added": 1, "deleted": 1, "increased": 1, "idle_us_a": 5.0, "idle_us_b": 1.0},
     ),
+    Case(
+        "notes.txt",
+        b"took 3 s in /tmp/a1\nresult: blue\n",
+        b"took 3 s in /tmp/a1\nresult: green\n",
+        "text",
+        near=b"took 4 s in /tmp/b2\nresult: blue\n",
+        broken=b"took\0",
+        near_status="equal_after_masks",
+        found={"added_lines": 1, "removed_lines": 1},
+    ),
+    Case(
+        "events.jsonl",
+        b'{"id": 1, "x": 2.5}\n{"id": 2, "x": 1}\n',
+        b'{"id": 1, "x": 2.5}\n{"id": 2, "x": 4}\n',
+        "json",
+        same=b'{"x": 2.50, "id": 1}\n\n{"x": 1, "id": 2}\n',
+        near=b'{"id": 1, "x": 2.51}\n{"id": 2, "x": 1}\n',
+        broken=b'{"id": 1, "x": 2.5}\n{"id": 2, \n',
+        rule={"rel": 0.01, "keys": ("id",)},
+        found={"changed": 1, "max_abs": 3.0},
+    ),
+    Case(
+        "bf16.safetensors",
+        makers.safetensors(w=BASE.astype(makers.BF16)),
+        makers.safetensors(w=FAR.astype(makers.BF16)),
+        "safetensors",
+        # One step of bfloat16: the usual tolerance of the type, without a rule.
+        near=makers.safetensors(w=_one_step(BASE.astype(makers.BF16))),
+        broken=makers.safetensors(w=BASE.astype(makers.BF16))[:-1],
+        found={"tensors_different": 1, "outside": 1, "max_abs": 63.0},
+    ),
+    Case(
+        "fp8.safetensors",
+        makers.safetensors(w=BASE.astype(makers.FP8)),
+        makers.safetensors(w=FAR.astype(makers.FP8)),
+        "safetensors",
+        near=makers.safetensors(w=_one_step(BASE.astype(makers.FP8))),
+        broken=makers.safetensors(w=BASE.astype(makers.FP8))[:20],
+        # 70 is 72 in this format.
+        found={"tensors_different": 1, "outside": 1, "max_abs": 65.0},
+    ),
     Case("data.bin", b"\0\1\2", b"\0\1\3\4", "bytes", found={"size_delta": 1}),
 )
+
+
+def _checkpoint_case() -> Case:
+    tensor = torch.from_numpy(BASE)
+    base = makers.checkpoint({"w": tensor, "step": 1})
+    return Case(
+        "model.pt",
+        base,
+        makers.checkpoint({"w": torch.from_numpy(FAR), "step": 1}),
+        "pt",
+        same=makers.checkpoint({"step": 1, "w": tensor}),
+        near=makers.checkpoint({"w": torch.from_numpy(NEAR), "step": 1}),
+        broken=base[:-60],
+        rule={"rel": 1e-4},
+        found={"tensors_different": 1, "max_abs": 63.0},
+    )
+
+
 BY_NAME = [pytest.param(case, id=case.name) for case in CASES]
+if torch is not None:
+    BY_NAME.append(pytest.param(_checkpoint_case(), id="model.pt"))
 
 
 @pytest.mark.parametrize("case", BY_NAME)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pickle
 from pathlib import Path
@@ -12,15 +11,10 @@ import pytest
 
 from orchestrator.diff.limits import Limits
 from orchestrator.diff.types import checkpoint
+from tests.diff import makers
 from tests.diff.conftest import Compare
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-
-
-def saved(held: Any) -> bytes:
-    target = io.BytesIO()
-    torch.save(held, target)
-    return target.getvalue()
 
 
 class Evil:
@@ -37,7 +31,7 @@ def test_tensors_and_values_are_compared_by_their_path(compare: Compare) -> None
     a = {"model": {"w": w, "tied": w, "b": [bias]}, "step": 3, "name": "x"}
     b = {"model": {"w": w * (1 + 1e-7), "tied": w, "b": [bias * 2]}, "step": 4, "name": "x"}
 
-    record = compare(saved(a), saved(b), "x.pt")
+    record = compare(makers.checkpoint(a), makers.checkpoint(b), "x.pt")
 
     assert (record.status, record.type) == ("different", "pt")
     assert [(p.where, p.a, p.b) for p in record.locations] == [("step", "3", "4")]
@@ -54,9 +48,9 @@ def test_a_pickle_that_is_a_program_is_refused_and_not_run(
 ) -> None:
     mark = tmp_path / "ran"
     evil = Evil(f"touch {mark}")
-    content = pickle.dumps(evil) if layout == "pickle" else saved({"w": evil})
+    content = pickle.dumps(evil) if layout == "pickle" else makers.checkpoint({"w": evil})
 
-    record = compare(saved({"w": torch.ones(2)}), content, "x.pt", type="pt")
+    record = compare(makers.checkpoint({"w": torch.ones(2)}), content, "x.pt", type="pt")
 
     assert record.status == "unreadable"
     assert "B: torch refuses it" in record.note
@@ -65,7 +59,7 @@ def test_a_pickle_that_is_a_program_is_refused_and_not_run(
 
 
 def test_a_cut_checkpoint_is_unreadable(compare: Compare) -> None:
-    whole = saved({"w": torch.ones(200)})
+    whole = makers.checkpoint({"w": torch.ones(200)})
 
     record = compare(whole, whole[:-100], "x.pt")
 
@@ -73,7 +67,7 @@ def test_a_cut_checkpoint_is_unreadable(compare: Compare) -> None:
 
 
 def test_a_load_that_takes_too_long_is_skipped(compare: Compare) -> None:
-    a, b = saved({"w": torch.ones(2)}), saved({"w": torch.zeros(2)})
+    a, b = makers.checkpoint({"w": torch.ones(2)}), makers.checkpoint({"w": torch.zeros(2)})
 
     record = compare(a, b, "x.pt", limits=Limits(deadline_s=0.01))
 
@@ -87,7 +81,7 @@ def test_without_torch_the_pair_says_what_is_missing(
     # The child imports `torch` from this directory first, and finds none.
     (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('no torch', name='torch')\n")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    a, b = saved({"w": torch.ones(2)}), saved({"w": torch.zeros(2)})
+    a, b = makers.checkpoint({"w": torch.ones(2)}), makers.checkpoint({"w": torch.zeros(2)})
 
     record = compare(a, b, "x.pt")
 
