@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.diff import sniff
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.confined import Confined
 from orchestrator.diff.record import ORDER, Record
@@ -57,9 +58,18 @@ def _pairs(a: Side, b: Side) -> dict[str, tuple[str, str]]:
     """Every path and its name on either side, empty where it is missing.
 
     Two single files are a pair whatever they are called.
+
+    Raises:
+        InputError: only one side is a single file.
     """
     if a.single and b.single:
         return {b.single: (a.single, b.single)}
+    if a.single or b.single:
+        one, other = (a, b) if a.single else (b, a)
+        raise InputError(
+            f"`{one.name}` is a file and `{other.name}` is a {other.kind}: no pair",
+            expected="two files, or two of run, bundle, directory and revision",
+        )
     names = [*a.artifacts, *(name for name in b.artifacts if name not in a.artifacts)]
     return {
         name: (name if name in a.artifacts else "", name if name in b.artifacts else "")
@@ -84,7 +94,7 @@ def _compare(
         if entry is not None and entry.problem
     ]
     sizes = (entry_a.size if entry_a else None, entry_b.size if entry_b else None)
-    kind = rule.type or "unknown"
+    kind = _kind(path, rule)
     if problems:
         return Record(
             path, kind, "unreadable", note="; ".join(problems), size_a=sizes[0], size_b=sizes[1]
@@ -114,7 +124,7 @@ def _read_pair(
     except Unreadable as error:
         return Record(
             path,
-            rule.type or "unknown",
+            _kind(path, rule),
             "unreadable",
             note=str(error),
             size_a=sizes[0],
@@ -123,6 +133,11 @@ def _read_pair(
     finally:
         for copy in _copies(blobs, confined.scratch):
             copy.unlink(missing_ok=True)
+
+
+def _kind(path: str, rule: CompareRule) -> str:
+    """The type of what is not read: as declared, or as the name promises."""
+    return rule.type or sniff.by_name(path) or "unknown"
 
 
 def _copies(blobs: Sequence[Blob], scratch: Path) -> Iterator[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 from orchestrator.diff.sides.bundle import Bundle
@@ -29,7 +28,7 @@ def resolve(name: str, artifacts: Path) -> Side:
     if path.is_dir():
         return _of_run(RunDir(path)) if (path / "run.json").is_file() else _of_files(name, path)
     if path.is_file():
-        if zipfile.is_zipfile(path) and path.suffix == ".zip":
+        if path.suffix == ".zip":
             return _with_layout(name, "bundle", Bundle(path))
         return Side(name, "file", Folder(path.parent, path.name), single=path.name)
     if "@" in name:
