@@ -199,17 +199,29 @@ def zipped(*members: tuple[str, bytes]) -> bytes:
     return target.getvalue()
 
 
-def test_an_npz_that_unpacks_to_a_mountain(ask: Ask) -> None:
-    lie = zipped(("x.npy", makers.npy(np.zeros(1000, "f4"))))
-    at = lie.rindex(b"PK\x01\x02")
-    # The directory says 60 GB; so would an honest bomb.
-    bomb = lie[: at + 24] + struct.pack("<I", 0xFFFFFFF0) + lie[at + 28 :]
-    other = zipped(*((f"x{n}.npy", b"") for n in range(3)))
+@pytest.mark.parametrize(("count", "status"), [(1, "unreadable"), (3, "skipped")])
+def test_an_npz_that_says_it_unpacks_to_a_mountain(count: int, status: str, ask: Ask) -> None:
+    honest = zipped(*((f"x{n}.npy", makers.npy(np.zeros(1000, "f4"))) for n in range(count)))
+    size = struct.pack("<I", 4128)
+    first = honest.index(b"PK\x01\x02")
+    # Four gigabytes a member, in the directory that readers go by.
+    bomb = honest[:first] + honest[first:].replace(size, struct.pack("<I", 0xFFFFFFF0))
 
-    record = ask(other, bomb, "x.npz")
+    record = ask(honest, bomb, "x.npz")
 
-    assert record.status in ("unreadable", "skipped")
-    assert record.note
+    assert record.status == status
+    assert ("unpacks to more than" if count == 3 else "its header says") in record.note
+
+
+def test_an_honest_npz_of_half_a_gigabyte_of_nothing(ask: Ask) -> None:
+    zeros = makers.npz(compressed=True, x=np.zeros(500_000_000, "u1"))
+    one = np.zeros(500_000_000, "u1")
+    one[-1] = 1
+
+    record = ask(zeros, makers.npz(compressed=True, x=one), "x.npz")
+
+    assert record.status == "different"
+    assert record.children[0].locations[0].where == "[499999999]"
 
 
 def test_an_npz_whose_member_is_longer_than_it_says(ask: Ask) -> None:
