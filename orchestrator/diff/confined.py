@@ -15,20 +15,23 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import orchestrator
 from orchestrator.diff import limits
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.limits import Limits
 from orchestrator.diff.record import Record, Status
+from orchestrator.diff.refusal import Skipped, Unreadable
 from orchestrator.errors import InternalError
 from orchestrator.spec.compare import CompareRule
 from orchestrator.spec.quantity import show_duration
 
+T = TypeVar("T")
 # A cold start imports pydantic and numpy from a slow disk at worst.
 _START_DEADLINE_S = 60.0
 _MOST_ANSWER_BYTES = 64 << 20
@@ -71,8 +74,6 @@ class Confined:
 
     def compare(self, path: str, a: Blob, b: Blob, rule: CompareRule) -> Record:
         """One pair to its record; never raises for what the files hold."""
-        if self._child is None:
-            self._child = _Child(self._limits, self.scratch)
         request = {
             "path": path,
             "a": a.as_json(),
@@ -80,19 +81,45 @@ class Confined:
             "rule": rule.model_dump(),
         }
         try:
-            answer = self._child.ask(request, self._limits.deadline_s)
-            record = Record.from_json(json.loads(answer))
+            return self._ask(request, Record.from_json)
+        except Skipped as error:
+            return _failed(path, a, b, rule, "skipped", str(error))
+        except Unreadable as error:
+            return _failed(path, a, b, rule, "unreadable", str(error))
+
+    def overlay(self, a: Blob, b: Blob) -> bytes:
+        """A PNG of image B with every pixel that differs from A in red.
+
+        Raises:
+            Unreadable: a side is no image, or the sizes differ.
+            Skipped: it takes more than the limits allow, or a package is missing.
+        """
+        target = self.scratch / "overlay.png"
+        request = {"overlay": str(target), "a": a.as_json(), "b": b.as_json()}
+        problem = self._ask(request, _problem)
+        if problem:
+            raise Unreadable(problem)
+        try:
+            return target.read_bytes()
+        finally:
+            target.unlink()
+
+    def _ask(self, request: dict[str, Any], read: Callable[[dict[str, Any]], T]) -> T:
+        """One request to the child, started where there is none; its answer through a reader."""
+        if self._child is None:
+            self._child = _Child(self._limits, self.scratch)
+        try:
+            return read(json.loads(self._child.ask(request, self._limits.deadline_s)))
         except TimeoutError:
             self._end()
             words = f"took longer than {show_duration(self._limits.deadline_s)}"
-            return _failed(path, a, b, rule, "skipped", words)
+            raise Skipped(words) from None
         except _Ended as ended:
             self._end()
-            return _failed(path, a, b, rule, "unreadable", f"the reader {ended} on it")
+            raise Unreadable(f"the reader {ended} on it") from ended
         except ValueError as error:
             self._end()
-            return _failed(path, a, b, rule, "unreadable", f"the reader lost its mind: {error}")
-        return record
+            raise Unreadable(f"the reader lost its mind: {error}") from error
 
     def _end(self) -> None:
         if self._child is not None:
@@ -196,6 +223,14 @@ def _listen(output: IO[bytes], answers: queue.Queue[bytes]) -> None:
         answers.put(line)
         if not line.endswith(b"\n"):
             return
+
+
+def _problem(answer: dict[str, Any]) -> str:
+    """Why there is no overlay; empty when there is one."""
+    try:
+        return str(answer["problem"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not an answer: {error!r}") from error
 
 
 def _failed(path: str, a: Blob, b: Blob, rule: CompareRule, status: Status, note: str) -> Record:

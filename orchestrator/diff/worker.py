@@ -16,6 +16,7 @@ from typing import Any
 from orchestrator.diff import reading
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.limits import Limits
+from orchestrator.diff.refusal import Skipped, Unreadable, needs
 from orchestrator.spec.compare import CompareRule
 
 
@@ -36,14 +37,32 @@ def main() -> None:
 
 
 def _answer(request: dict[str, Any], limits: Limits, scratch: Path) -> dict[str, Any]:
+    a, b = (Blob.from_json(request[side], scratch) for side in ("a", "b"))
+    if "overlay" in request:
+        return {"problem": _draw(a, b, Path(request["overlay"]))}
     return reading.compare(
         request["path"],
-        Blob.from_json(request["a"], scratch),
-        Blob.from_json(request["b"], scratch),
+        a,
+        b,
         # Validated where the experiment was read; its units are plain numbers by now.
         CompareRule.model_construct(**request["rule"]),
         limits,
     ).as_json()
+
+
+def _draw(a: Blob, b: Blob, target: Path) -> str:
+    """Write the overlay of two images; returns why there is none."""
+    try:
+        from orchestrator.diff.types import image
+
+        target.write_bytes(image.overlay(a, b))
+    except ModuleNotFoundError as error:
+        return str(needs(str(error.name)))
+    except (Unreadable, Skipped) as error:
+        return str(error)
+    except MemoryError:
+        return "needs more memory than is allowed"
+    return ""
 
 
 def _bound_memory(most_bytes: int) -> None:

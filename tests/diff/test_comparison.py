@@ -70,9 +70,11 @@ class Runs:
 
 def _run(project: Project, shift: int) -> RunDir:
     project.write("measure.py", MEASURE.format(shift=shift))
+    known = project.runs
     done = project.orch("run", "pair.yaml", "--plain", "--no-preflight")
     assert done.code in (0, 3), done.text
-    return RunDir(project.last_run)
+    (made,) = (run for run in project.runs if run not in known)
+    return RunDir(made)
 
 
 @pytest.fixture(scope="module")

@@ -51,16 +51,17 @@ def test_the_page_shows_both_sides_of_each_difference(
     assert "[0, 7]" in tensor
     image = card_of(text, "plot1.png")
     assert 'data-mode="overlay"' in image
+    assert re.search(r'src="overlay/a\d+/b\d+"', image)
     assert len(re.findall(r'<img [^>]*src="file/[ab]\d+"', image)) == 2
 
 
-def test_the_command_asks_about_the_differences(project: Project, after: RunDir) -> None:
-    first = project.runs[0].name
-
-    told = project.orch("review", "latest", "--against", first, "--tty")
+def test_the_command_asks_about_the_differences(
+    project: Project, before: RunDir, after: RunDir
+) -> None:
+    told = project.orch("review", after.run_id, "--against", before.run_id, "--tty")
 
     assert told.code == 3
-    assert f"comparing the artifacts with those of {first}" in told.out
+    assert f"comparing the artifacts with those of {before.run_id}" in told.out
     # Three predictions; a log, an image and a tensor of each of two points.
     assert "1 of 9" in told.out
     assert "left with 9 open" in told.out
@@ -72,11 +73,12 @@ def test_a_run_against_itself_has_no_differences(project: Project, before: RunDi
     assert "1 of 1" in told.out, "the prediction that nothing measures"
 
 
-def test_a_run_that_lost_its_evidence_is_told_so(project: Project, after: RunDir) -> None:
-    first = RunDir(project.runs[0])
-    shutil.rmtree(first.evidence)
+def test_a_run_that_lost_its_evidence_is_told_so(
+    project: Project, before: RunDir, after: RunDir
+) -> None:
+    shutil.rmtree(before.evidence)
 
-    told = project.orch("review", "latest", "--against", first.run_id, "--tty")
+    told = project.orch("review", after.run_id, "--against", before.run_id, "--tty")
 
     assert told.code == 3
     assert "Traceback" not in told.text
