@@ -329,7 +329,7 @@ def test_exit_codes_are_asked_for(runs: Runs) -> None:
 
 
 def test_one_artifact_can_be_asked_for(runs: Runs) -> None:
-    told = runs.orch(runs.a.run_id, "latest", "--only", "*.safetensors", "--plain")
+    told = runs.orch(runs.a.run_id, runs.b.run_id, "--only", "*.safetensors", "--plain")
 
     assert "[2]  3.0 -> 4.0" in told.out
     assert "old.txt" not in told.out

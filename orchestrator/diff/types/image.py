@@ -49,7 +49,7 @@ def compare(pair: Pair) -> Record:
     changed, look = _differences(a, b)
     count = int(np.count_nonzero(changed))
     share = count / changed.size
-    places = [Location("box", *_box(changed))] if count else []
+    places = [Location(_box(changed))] if count else []
     status: Status = "equal"
     if frames_a != frames_b:
         status = "different"
@@ -144,11 +144,11 @@ def _on_white(pixels: Any) -> npt.NDArray[np.float32]:
     return np.asarray(255 + (colours - 255) * opacity)
 
 
-def _box(changed: Mask) -> tuple[str, str]:
-    """The box around all changed pixels: its upper left corner and its size."""
+def _box(changed: Mask) -> str:
+    """The box around all changed pixels: its size, and its upper left corner."""
     rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
     height, width = int(rows[-1] - rows[0]) + 1, int(columns[-1] - columns[0]) + 1
-    return f"from {int(columns[0])}, {int(rows[0])}", f"{width} x {height} pixels"
+    return f"{width} x {height} pixels from ({int(columns[0])}, {int(rows[0])})"
 
 
 def _size(pixels: Pixels) -> str:

@@ -16,7 +16,7 @@ from tests.diff.conftest import Compare, write
 def test_changed_pixels_have_a_box(compare: Compare) -> None:
     record = compare(makers.image(), makers.image((3, 4, 8, 6)), "x.png")
 
-    assert (record.locations[0].a, record.locations[0].b) == ("from 3, 4", "5 x 2 pixels")
+    assert record.locations[0].where == "5 x 2 pixels from (3, 4)"
     assert record.metrics["changed_pixels"] == 10
     assert record.metrics["changed_share"] == pytest.approx(10 / 1200)
 
