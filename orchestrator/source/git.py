@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from orchestrator.errors import SourceError
 
@@ -62,6 +63,17 @@ class Git:
             raise failure(arguments, done)
         return done
 
+    def start(self, *arguments: str, feed: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Start a command whose output is read as it comes; the caller ends it."""
+        return subprocess.Popen(
+            ["git", *arguments],
+            cwd=self.directory,
+            env=_environment(self.index),
+            stdin=feed,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
     def text(self, *arguments: str, check: bool = True) -> str:
         """The output of a command, without the newline at its end."""
         done = self.run(*arguments, check=check)
@@ -101,7 +113,8 @@ def _environment(index: Path | None) -> Mapping[str, str]:
         if not name.startswith("GIT_") or name.startswith(_KEPT)
     }
     kept.update(LC_ALL="C", GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0")
-    kept["GIT_LITERAL_PATHSPECS"] = "0"
+    # What `git replace` shows in the place of an object does not have that object's hash.
+    kept["GIT_NO_REPLACE_OBJECTS"] = "1"
     if index is not None:
         kept["GIT_INDEX_FILE"] = str(index)
     return kept

@@ -103,9 +103,7 @@ class TestChanges:
 
         assert files(taken) == {"file/in": b"x\n", "folder": b"y\n"}
 
-    def test_an_edit_of_the_same_size_within_one_clock_tick_is_seen(
-        self, project: Project
-    ) -> None:
+    def test_an_edit_of_the_same_size_within_one_clock_tick_is_seen(self, project: Project) -> None:
         path = project.write("a", "one\n")
         project.commit()
         facts = path.stat()
@@ -277,9 +275,8 @@ ODD_NAMES = [
 
 class TestOddNames:
     def test_every_name_travels_as_it_is(self, project: Project) -> None:
-        top = os.fsencode(project.path)
         for number, name in enumerate(ODD_NAMES):
-            Path(os.fsdecode(os.path.join(top, name))).write_text(f"{number}\n", "ascii")
+            project.write(os.fsdecode(name), f"{number}\n")
 
         taken = take(project)
 
@@ -427,7 +424,9 @@ class TestGitLfs:
         project.write(".gitattributes", "*.bin filter=lfs -text\n")
         project.write("deep/model.bin", POINTER)
 
-        with pytest.raises(SourceError, match=r"`deep/model.bin`: only a pointer is here") as caught:
+        with pytest.raises(
+            SourceError, match=r"`deep/model.bin`: only a pointer is here"
+        ) as caught:
             take(project)
 
         assert caught.value.fix == "git lfs pull"
@@ -456,9 +455,7 @@ class TestFilesGitWasToldToOverlook:
 
         assert set(files(taken)) == {"b"}
 
-    def test_what_a_sparse_checkout_left_out_travels_from_the_index(
-        self, project: Project
-    ) -> None:
+    def test_what_a_sparse_checkout_left_out_travels_from_the_index(self, project: Project) -> None:
         project.write("in/a", "1\n")
         project.write("out/b", "2\n")
         project.commit()
@@ -563,6 +560,29 @@ class TestStatesOfTheRepository:
         assert len(taken.tree) == 64
         assert taken.repository.object_format == "sha256"
         assert files(taken) == {"a": b"1\n"}
+
+    def test_a_hook_that_set_git_variables(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        other = tmp_path / "other"
+        other.mkdir()
+        git(other, "init", "-q")
+        project.write("a", "1\n")
+        project.commit()
+        project.write("b", "2\n")
+        (project.path / "link").symlink_to("a")
+        monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+        monkeypatch.setenv("GIT_WORK_TREE", str(other))
+        monkeypatch.setenv("GIT_INDEX_FILE", str(other / ".git/index"))
+        monkeypatch.setenv("GIT_OBJECT_DIRECTORY", str(other / ".git/objects"))
+        monkeypatch.setenv("GIT_LITERAL_PATHSPECS", "1")
+
+        taken = snapshot.take(project.path, max_new_bytes=MAX_BYTES)
+
+        for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"):
+            monkeypatch.delenv(name)
+        assert files(taken) == {"a": b"1\n", "b": b"2\n", "link": b"a"}
+
 
 def conflict(project: Project) -> None:
     """Leave the project in the middle of a merge that did not go well."""

@@ -56,6 +56,23 @@ class TestReadBlobs:
         assert blob == blobs[0]
         assert len(body) == 10_000
 
+    def test_replacements_that_the_user_set_up_do_not_reach_the_host(
+        self, project: Project
+    ) -> None:
+        project.write("a", "true\n")
+        taken = take(project)
+        blob = tree.entries(taken.manifest)[0].blob
+        other = project.git("hash-object", "-w", str(project.write("b", "replaced\n")))
+        project.git("replace", blob, other)
+
+        ((_, size, body),) = [
+            (b, s, b"".join(c)) for b, s, c in tree.read_blobs(taken.repository.git, [blob])
+        ]
+
+        assert (size, body) == (5, b"true\n")
+        assert tree.sizes(taken.repository.git, [blob]) == {blob: 5}
+
+
 class TestSizes:
     def test_of_no_blob(self, project: Project) -> None:
         assert tree.sizes(take(project).repository.git, []) == {}
