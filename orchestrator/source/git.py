@@ -17,8 +17,15 @@ DEADLINE_S = 600.0
 # A hook runs with GIT_INDEX_FILE, GIT_DIR and others set for its own purpose; ours differs.
 _KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_CONFIG", "GIT_TRACE", "GIT_EXEC_PATH")
 
-# An empty filter command makes git-lfs files go in by content; large files are what they are for.
-WITHOUT_LFS = ("-c", "filter.lfs.clean=", "-c", "filter.lfs.process=", "-c", "filter.lfs.required=")
+# Every command that writes an index may run filters, to tell whether a file was changed while git
+# looked. An empty filter makes git-lfs files go in by content.
+_WITH_OWN_INDEX = (
+    *("-c", "filter.lfs.clean="),
+    *("-c", "filter.lfs.process="),
+    *("-c", "filter.lfs.required="),
+    *("-c", "core.safecrlf=false"),
+    *("-c", "advice.addEmbeddedRepo=false"),
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,8 @@ class Git:
         Raises:
             SourceError: git is missing, failed (with `check`), or did not end in time.
         """
-        command = ["git", "-c", "core.quotePath=false", *arguments]
+        options = () if self.index is None else _WITH_OWN_INDEX
+        command = ["git", "-c", "core.quotePath=false", *options, *arguments]
         try:
             done = subprocess.run(
                 command,
@@ -121,6 +129,5 @@ def _environment(index: Path | None) -> Mapping[str, str]:
 
 
 def _shown(arguments: tuple[str, ...]) -> str:
-    words = [word for word in arguments if word != "-c" and not word.startswith("filter.")]
-    text = " ".join(words)
+    text = " ".join(arguments)
     return text if len(text) <= 100 else text[:97] + "..."

@@ -18,11 +18,11 @@ from pathlib import Path
 
 from orchestrator.errors import SourceError
 from orchestrator.source import nested, repository, tree
-from orchestrator.source.git import WITHOUT_LFS, Git, name_list
+from orchestrator.source.git import Git, name_list
 from orchestrator.source.repository import Code, Repository
 from orchestrator.source.size import check_new_files
 
-_QUIET = ("-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false")
+_FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 GITLINK = "160000"
 
@@ -141,9 +141,7 @@ def _look_again(git: Git, top: Path, tracked: Iterable[_Tracked]) -> bool:
 def _add_all(git: Git, inner: Sequence[str]) -> None:
     """`git add -A`, without the repositories inside this one: `nested` takes those by content."""
     without = [f":(exclude,top,literal){name}" for name in inner]
-    command = [*_QUIET, *WITHOUT_LFS, "add", "-A"]
-    specs = name_list([".", *without])
-    git.run(*command, "--pathspec-from-file=-", "--pathspec-file-nul", feed=specs)
+    git.run("add", "-A", *_FROM_STDIN, feed=name_list([".", *without]))
 
 
 def _add_ignored(git: Git, top: Path, include: Sequence[str], max_new_bytes: int) -> None:
@@ -157,7 +155,7 @@ def _add_ignored(git: Git, top: Path, include: Sequence[str], max_new_bytes: int
                 fix="correct the pattern, or build the files first",
             )
         check_new_files(top, listed, max_new_bytes)
-        git.run(*_QUIET, *WITHOUT_LFS, "add", "-f", "--", spec)
+        git.run("add", "-f", "--", spec)
 
 
 def _add_lfs_content(git: Git, top: Path) -> None:
@@ -175,10 +173,8 @@ def _add_lfs_content(git: Git, top: Path) -> None:
             expected="the content",
             fix="git lfs pull",
         )
-    from_stdin = ("--pathspec-from-file=-", "--pathspec-file-nul")
-    literal = "--literal-pathspecs"
-    git.run(literal, "rm", "-q", "--cached", *from_stdin, feed=name_list(present))
-    git.run(literal, *_QUIET, *WITHOUT_LFS, "add", "-f", *from_stdin, feed=name_list(present))
+    for command in (("rm", "-q", "--cached"), ("add", "-f")):
+        git.run("--literal-pathspecs", *command, *_FROM_STDIN, feed=name_list(present))
 
 
 def _is_lfs_pointer(path: Path) -> bool:

@@ -431,6 +431,18 @@ class TestGitLfs:
 
         assert caught.value.fix == "git lfs pull"
 
+    def test_a_broken_filter_of_the_user_does_not_matter(self, project: Project) -> None:
+        project.git("config", "filter.lfs.process", "false")
+        project.git("config", "filter.lfs.clean", "false")
+        project.git("config", "filter.lfs.required", "true")
+        project.write(".gitattributes", "*.bin filter=lfs -text\n")
+        project.write("model.bin", b"weights")
+
+        taken = take(project)
+
+        assert files(taken)["model.bin"] == b"weights"
+
+
 class TestFilesGitWasToldToOverlook:
     @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
     def test_their_changes_travel(self, project: Project, flag: str) -> None:
