@@ -96,17 +96,26 @@ class Git:
         return Git(self.directory, index)
 
 
+_WAYS_OUT = {
+    "dubious ownership": "run the `git config --global --add safe.directory ...` that git names",
+    "index.lock": "another git command is running here; wait for it, or remove the stale lock file",
+    "No space left": "free some disk space",
+    "external filter": "repair the filter, or take it out of .gitattributes or the git config",
+    "not a git repository: ": (
+        "`git submodule update --init` mends a submodule, `git worktree repair` a worktree"
+    ),
+}
+
+
 def failure(arguments: Iterable[str], done: subprocess.CompletedProcess[bytes]) -> SourceError:
     """What git said, with the way out where we know one."""
     said = os.fsdecode(done.stderr).strip() or os.fsdecode(done.stdout).strip()
-    fix = ""
-    if "dubious ownership" in said:
-        fix = "run the `git config --global --add safe.directory ...` that git names above"
-    elif "index.lock" in said:
-        fix = "another git command is running here; wait for it, or remove the stale lock file"
-    elif "No space left" in said:
-        fix = "free some disk space"
-    return SourceError(f"`git {_shown(tuple(arguments))}` failed: {said}", fix=fix)
+    return SourceError(f"`git {_shown(tuple(arguments))}` failed: {said}", fix=way_out(said))
+
+
+def way_out(said: str) -> str:
+    """What a person can do about a message of git's; empty where we do not know."""
+    return next((fix for part, fix in _WAYS_OUT.items() if part in said), "")
 
 
 def name_list(names: Iterable[str]) -> bytes:

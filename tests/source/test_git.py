@@ -70,6 +70,23 @@ class TestRun:
 
 
 class TestFailure:
+    @pytest.mark.parametrize(
+        ("said", "fix"),
+        [
+            ("fatal: detected dubious ownership in repository", "safe.directory"),
+            ("fatal: Unable to create '.git/index.lock': File exists", "wait for it"),
+            ("error: file write error: No space left on device", "disk space"),
+            ("error: external filter 'nbstripout' failed", "filter"),
+        ],
+    )
+    def test_names_the_way_out(self, said: str, fix: str) -> None:
+        done = subprocess.CompletedProcess(["git"], 128, b"", said.encode())
+
+        error = failure(["add", "-A"], done)
+
+        assert said in error.what
+        assert fix in error.fix
+
     def test_shows_no_more_of_a_long_command_than_helps(self) -> None:
         done = subprocess.CompletedProcess(["git"], 1, b"", b"no")
 

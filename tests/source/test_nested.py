@@ -105,6 +105,14 @@ class TestSubmodules:
             "in `deps/lib`: the submodule `again` is not checked out here and is not sent",
         )
 
+    def test_one_whose_git_directory_is_lost(self, outer: Project) -> None:
+        shutil.rmtree(outer.path / ".git/modules/deps/lib")
+
+        with pytest.raises(SourceError, match="deps/lib") as caught:
+            snapshot.take(outer.path, max_new_bytes=MAX_BYTES)
+
+        assert "git submodule update --init" in caught.value.fix
+
     def test_the_kept_tree_survives_a_collection_of_garbage(self, outer: Project) -> None:
         inside(outer, "deps/lib").write("lib.py", "two\n")
         taken = take(outer)

@@ -29,6 +29,19 @@ class TestFind:
 
         assert repository.find(tmp_path / "link").top == project.path.resolve()
 
+    @pytest.mark.parametrize(
+        "name", [b"new\nline", b"\xff\xfe", b"\xc2\x85", b"\xe2\x80\xa8", b" blank ", b"-dash"]
+    )
+    def test_in_a_directory_with_an_odd_name(self, tmp_path: Path, home: Path, name: bytes) -> None:
+        top = tmp_path / os.fsdecode(name)
+        (top / "inner").mkdir(parents=True)
+        git(top, "init", "-q")
+
+        found = repository.find(top / "inner")
+
+        assert found.top == top.resolve()
+        assert found.git_dir == top.resolve() / ".git"
+
     def test_no_repository(self, tmp_path: Path) -> None:
         with pytest.raises(SourceError, match="is not in a git working copy") as caught:
             repository.find(tmp_path)
@@ -66,6 +79,17 @@ class TestFind:
 
         with pytest.raises(SourceError, match="is not in a git working copy"):
             repository.find(project.path)
+
+    def test_a_linked_worktree_whose_repository_is_gone(
+        self, project: Project, tmp_path: Path
+    ) -> None:
+        project.commit()
+        project.git("worktree", "add", "-q", str(tmp_path / "linked"))
+        shutil.rmtree(project.path / ".git")
+
+        with pytest.raises(SourceError, match=r"not a git repository: .*worktrees/linked"):
+            repository.find(tmp_path / "linked")
+
 
 class TestStatus:
     def test_renames_are_an_old_and_a_new_path(self, project: Project) -> None:
