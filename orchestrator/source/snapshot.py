@@ -8,23 +8,15 @@ git was told to overlook are looked at all the same.
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.errors import SourceError
-from orchestrator.source import nested, repository, tree
-from orchestrator.source.git import Git, name_list
+from orchestrator.source import index, nested, repository, tree
+from orchestrator.source.git import Git
 from orchestrator.source.repository import Code, Repository
 from orchestrator.source.size import check_new_files
-
-_FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
-_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-GITLINK = "160000"
 
 
 @dataclass(frozen=True)
@@ -78,108 +70,20 @@ class _Made:
 def _make_tree(found: Repository, include: Sequence[str], max_new_bytes: int) -> _Made:
     state = repository.status(found)
     check_new_files(found.top, (*state.changed, *state.untracked), max_new_bytes)
-    with _private_index(found) as git:
-        tracked = list(_tracked(git))
-        inner = [entry.path for entry in tracked if entry.mode == GITLINK]
+    with index.private(found) as git:
+        tracked = index.tracked(git)
+        inner = [entry.path for entry in tracked if entry.mode == index.GITLINK]
         inner += [name.rstrip("/") for name in state.untracked if name.endswith("/")]
-        overlooked = _look_again(git, found.top, tracked)
+        overlooked = index.look_again(git, found.top, tracked)
         if state.dirty or overlooked:
-            _add_all(git, inner)
-        if include:
-            _add_ignored(git, found.top, include, max_new_bytes)
-        _add_lfs_content(git, found.top)
+            index.add_all(git, inner)
+        wanted = index.ignored(git, include)
+        check_new_files(found.top, wanted, max_new_bytes)
+        index.add(git, wanted)
+        index.add_anew(git, index.lfs_files(git, found.top))
         submodules, notes = _add_inner(git, found, inner, max_new_bytes)
         made = git.text("write-tree")
     return _Made(made, state, submodules, tuple(notes))
-
-
-@contextmanager
-def _private_index(found: Repository) -> Iterator[Git]:
-    """git with a copy of the index; beside the original, where a split index finds its parts."""
-    handle, name = tempfile.mkstemp(prefix="orch-index-", dir=found.git_dir)
-    os.close(handle)
-    index = Path(name)
-    try:
-        if found.index.exists():
-            shutil.copy2(found.index, index)
-        else:
-            index.unlink()
-        yield found.git.with_index(index)
-    finally:
-        index.unlink(missing_ok=True)
-        index.with_name(index.name + ".lock").unlink(missing_ok=True)
-
-
-@dataclass(frozen=True)
-class _Tracked:
-    tag: str
-    mode: str
-    path: str
-
-
-def _tracked(git: Git) -> Iterator[_Tracked]:
-    for record in git.names("ls-files", "-z", "-s", "-v"):
-        head, _, path = record.partition("\t")
-        tag, mode, *_ = head.split(" ")
-        yield _Tracked(tag, mode, path)
-
-
-def _look_again(git: Git, top: Path, tracked: Iterable[_Tracked]) -> bool:
-    """Forget `assume-unchanged` and `skip-worktree` for files that are there; were there any?"""
-    assumed, skipped = [], []
-    for entry in tracked:
-        if entry.tag.islower():
-            assumed.append(entry.path)
-        if entry.tag in ("S", "s") and os.path.lexists(top / entry.path):
-            skipped.append(entry.path)
-    for option, names in (("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)):
-        if names:
-            git.run("update-index", option, "-z", "--stdin", feed=name_list(names))
-    return bool(assumed or skipped)
-
-
-def _add_all(git: Git, inner: Sequence[str]) -> None:
-    """`git add -A`, without the repositories inside this one: `nested` takes those by content."""
-    without = [f":(exclude,top,literal){name}" for name in inner]
-    git.run("add", "-A", *_FROM_STDIN, feed=name_list([".", *without]))
-
-
-def _add_ignored(git: Git, top: Path, include: Sequence[str], max_new_bytes: int) -> None:
-    for pattern in include:
-        spec = f":(top,glob){pattern}"
-        listed = git.names("ls-files", "-z", "--others", "--", spec)
-        if not listed and not git.names("ls-files", "-z", "--", spec):
-            raise SourceError(
-                f"`include: {pattern}` matches no file",
-                expected="a glob relative to the top of the working tree",
-                fix="correct the pattern, or build the files first",
-            )
-        check_new_files(top, listed, max_new_bytes)
-        git.run("add", "-f", "--", spec)
-
-
-def _add_lfs_content(git: Git, top: Path) -> None:
-    """Put files under git-lfs in by content; an unchanged one stands in the index as a pointer."""
-    names = git.names("ls-files", "-z", "--", ":(top,attr:filter=lfs)")
-    present = [name for name in names if (top / name).is_file()]
-    if not present:
-        return
-    pointers = [name for name in present if _is_lfs_pointer(top / name)]
-    if pointers:
-        listed = ", ".join(f"`{name}`" for name in pointers[:5])
-        more = f" and {len(pointers) - 5} more" if len(pointers) > 5 else ""
-        raise SourceError(
-            f"git-lfs has not fetched {listed}{more}: only a pointer is here",
-            expected="the content",
-            fix="git lfs pull",
-        )
-    for command in (("rm", "-q", "--cached"), ("add", "-f")):
-        git.run("--literal-pathspecs", *command, *_FROM_STDIN, feed=name_list(present))
-
-
-def _is_lfs_pointer(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(_LFS_POINTER)) == _LFS_POINTER
 
 
 def _add_inner(

@@ -1,0 +1,146 @@
+"""A copy of the index that is made to hold what lies in the working copy.
+
+The user's own index is only read. Every step here changes the copy, in the order of this file.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.errors import SourceError
+from orchestrator.source.git import Git, name_list
+from orchestrator.source.repository import Repository
+
+GITLINK = "160000"
+_FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+
+
+@contextmanager
+def private(found: Repository) -> Iterator[Git]:
+    """git with a copy of the index; beside the original, where a split index finds its parts.
+
+    Raises:
+        SourceError: the git directory cannot be written.
+    """
+    try:
+        handle, name = tempfile.mkstemp(prefix="orch-index-", dir=found.git_dir)
+    except OSError as error:
+        raise SourceError(
+            f"cannot write into {found.git_dir}: {error.strerror}",
+            expected="a repository of yours: the tree of a run is kept in it",
+        ) from error
+    os.close(handle)
+    index = Path(name)
+    try:
+        if found.index.exists():
+            shutil.copy2(found.index, index)
+        else:
+            index.unlink()
+        yield found.git.with_index(index)
+    finally:
+        index.unlink(missing_ok=True)
+        index.with_name(index.name + ".lock").unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """One entry of the index: the tag that `git ls-files -v` shows, its mode, its path."""
+
+    tag: str
+    mode: str
+    path: str
+
+
+def tracked(git: Git) -> list[Tracked]:
+    """Every entry; a path in conflict has several."""
+    found = []
+    for record in git.names("ls-files", "-z", "-s", "-v"):
+        head, _, path = record.partition("\t")
+        tag, mode, *_ = head.split(" ")
+        found.append(Tracked(tag, mode, path))
+    return found
+
+
+def look_again(git: Git, top: Path, entries: Iterable[Tracked]) -> bool:
+    """Forget `assume-unchanged` and `skip-worktree` for files that are there; were there any?"""
+    assumed, skipped = [], []
+    for entry in entries:
+        if entry.tag.islower():
+            assumed.append(entry.path)
+        if entry.tag in ("S", "s") and os.path.lexists(top / entry.path):
+            skipped.append(entry.path)
+    for option, names in (("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)):
+        if names:
+            git.run("update-index", option, "-z", "--stdin", feed=name_list(names))
+    return bool(assumed or skipped)
+
+
+def add_all(git: Git, without: Iterable[str]) -> None:
+    """`git add -A`, but for some paths."""
+    specs = [".", *(f":(exclude,top,literal){path}" for path in without)]
+    git.run("add", "-A", *_FROM_STDIN, feed=name_list(specs))
+
+
+def ignored(git: Git, include: Iterable[str]) -> list[str]:
+    """The files that globs name beyond the index; a repository among them ends in a slash.
+
+    Raises:
+        SourceError: a glob matches nothing at all.
+    """
+    found: dict[str, None] = {}
+    for pattern in include:
+        spec = f":(top,glob){pattern}"
+        listed = git.names("ls-files", "-z", "--others", "--", spec)
+        if not listed and not git.names("ls-files", "-z", "--", spec):
+            raise SourceError(
+                f"`include: {pattern}` matches no file",
+                expected="a glob relative to the top of the working tree",
+                fix="correct the pattern, or build the files first",
+            )
+        found.update(dict.fromkeys(listed))
+    return list(found)
+
+
+def add(git: Git, names: Sequence[str]) -> None:
+    """Put files in, also those that git ignores."""
+    if names:
+        git.run("--literal-pathspecs", "add", "-f", *_FROM_STDIN, feed=name_list(names))
+
+
+def lfs_files(git: Git, top: Path) -> list[str]:
+    """The files under git-lfs.
+
+    Raises:
+        SourceError: the content of one was never fetched.
+    """
+    names = git.names("ls-files", "-z", "--", ":(top,attr:filter=lfs)")
+    present = [name for name in names if (top / name).is_file()]
+    pointers = [name for name in present if _is_lfs_pointer(top / name)]
+    if pointers:
+        listed = ", ".join(f"`{name}`" for name in pointers[:5])
+        more = f" and {len(pointers) - 5} more" if len(pointers) > 5 else ""
+        raise SourceError(
+            f"git-lfs has not fetched {listed}{more}: only a pointer is here",
+            expected="the content",
+            fix="git lfs pull",
+        )
+    return present
+
+
+def _is_lfs_pointer(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_LFS_POINTER)) == _LFS_POINTER
+
+
+def add_anew(git: Git, names: Sequence[str]) -> None:
+    """Read files again that may stand in the index as something else than their content."""
+    if names:
+        git.run("--literal-pathspecs", "rm", "-q", "--cached", *_FROM_STDIN, feed=name_list(names))
+        add(git, names)
