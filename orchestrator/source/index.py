@@ -82,6 +82,24 @@ def look_again(git: Git, top: Path, entries: Iterable[Tracked]) -> bool:
     return bool(assumed or skipped)
 
 
+def clear(git: Git, paths: Sequence[str], object_format: str) -> None:
+    """Take paths out, with everything below them: a directory, a file, or a submodule."""
+    if not paths:
+        return
+    names = git.names("--literal-pathspecs", "ls-files", "-z", "--", *paths)
+    zero = b"0" * (64 if object_format == "sha256" else 40)
+    lines = (b"0 " + zero + b"\t" + os.fsencode(name) + b"\0" for name in names)
+    git.run("update-index", "-z", "--index-info", feed=b"".join(lines))
+
+
+def files_below(git: Git, paths: Sequence[str]) -> list[str]:
+    """Files below some directories that the index does not know and git does not ignore."""
+    if not paths:
+        return []
+    options = ("-z", "--others", "--exclude-standard", "--")
+    return git.names("--literal-pathspecs", "ls-files", *options, *paths)
+
+
 def add_all(git: Git, without: Iterable[str]) -> None:
     """`git add -A`, but for some paths."""
     specs = [".", *(f":(exclude,top,literal){path}" for path in without)]

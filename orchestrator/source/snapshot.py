@@ -69,13 +69,16 @@ class _Made:
 
 def _make_tree(found: Repository, include: Sequence[str], max_new_bytes: int) -> _Made:
     state = repository.status(found)
-    check_new_files(found.top, (*state.changed, *state.untracked), max_new_bytes)
     with index.private(found) as git:
         tracked = index.tracked(git)
-        inner = [entry.path for entry in tracked if entry.mode == index.GITLINK]
-        inner += [name.rstrip("/") for name in state.untracked if name.endswith("/")]
         overlooked = index.look_again(git, found.top, tracked)
-        if state.dirty or overlooked:
+        links = dict.fromkeys(entry.path for entry in tracked if entry.mode == index.GITLINK)
+        absent = [path for path in links if not nested.is_here(found, path)]
+        inner = nested.paths(found, (*links, *state.changed, *state.untracked))
+        index.clear(git, [*absent, *inner], found.object_format)
+        instead = index.files_below(git, absent)
+        check_new_files(found.top, (*state.changed, *state.untracked, *instead), max_new_bytes)
+        if state.dirty or overlooked or instead:
             index.add_all(git, inner)
         wanted = index.ignored(git, include)
         check_new_files(found.top, wanted, max_new_bytes)
@@ -83,6 +86,11 @@ def _make_tree(found: Repository, include: Sequence[str], max_new_bytes: int) ->
         index.add_anew(git, index.lfs_files(git, found.top))
         submodules, notes = _add_inner(git, found, inner, max_new_bytes)
         made = git.text("write-tree")
+    notes += [
+        f"the submodule `{path}` is not checked out here and is not sent"
+        for path in absent
+        if not any(name.startswith(f"{path}/") for name in instead)
+    ]
     return _Made(made, state, submodules, tuple(notes))
 
 
@@ -94,12 +102,9 @@ def _add_inner(
     notes = []
     for path in inner:
         child = nested.open_inner(found, path)
-        if child is None:
-            notes.append(f"the submodule `{path}` is not checked out here and is not sent")
-            continue
         made = _make_tree(child, (), max_new_bytes)
         nested.import_tree(child, found, made.tree)
-        nested.graft(git, path, made.tree, found.object_format)
+        nested.graft(git, path, made.tree)
         dirty = "+dirty" if made.status.dirty else ""
         revisions[path] = f"{made.status.revision or 'no commit'}{dirty}"
         revisions.update({f"{path}/{name}": rev for name, rev in made.submodules.items()})

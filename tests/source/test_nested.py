@@ -76,6 +76,24 @@ class TestSubmodules:
         assert files(taken)["deps/lib/lib.py"] == b"two\n"
         assert taken.code.dirty
 
+    def test_one_that_is_not_checked_out_stays_here_and_is_told(self, outer: Project) -> None:
+        outer.git("submodule", "--quiet", "deinit", "-f", "deps/lib")
+
+        taken = take(outer)
+
+        assert set(files(taken)) == {".gitmodules", "main.py"}
+        assert "160000" not in modes(taken).values()
+        assert taken.notes == ("the submodule `deps/lib` is not checked out here and is not sent",)
+
+    def test_files_in_the_place_of_one_that_is_not_checked_out_travel(self, outer: Project) -> None:
+        outer.git("submodule", "--quiet", "deinit", "-f", "deps/lib")
+        outer.write("deps/lib/copied.py", "by hand\n")
+
+        taken = take(outer)
+
+        assert files(taken)["deps/lib/copied.py"] == b"by hand\n"
+        assert taken.notes == ()
+
     def test_nested_ones(self, outer: Project, library: Project, tmp_path: Path) -> None:
         inner = Project(tmp_path / "inner", outer.home, outer.env)
         inner.path.mkdir()
@@ -104,6 +122,26 @@ class TestSubmodules:
         assert taken.notes == (
             "in `deps/lib`: the submodule `again` is not checked out here and is not sent",
         )
+
+    def test_one_in_conflict(self, outer: Project) -> None:
+        sub = inside(outer, "deps/lib")
+        outer.git("checkout", "-q", "-b", "side")
+        sub.git("checkout", "-q", "-b", "side")
+        sub.write("lib.py", "side\n")
+        sub.commit()
+        outer.commit()
+        outer.git("checkout", "-q", "main")
+        sub.git("checkout", "-q", "main")
+        sub.write("lib.py", "main\n")
+        sub.commit()
+        outer.commit()
+        with pytest.raises(Exception, match="merge"):
+            outer.git("merge", "side")
+        assert "160000" in outer.git("ls-files", "-u")
+
+        taken = take(outer)
+
+        assert files(taken)["deps/lib/lib.py"] == b"main\n"
 
     def test_one_whose_git_directory_is_lost(self, outer: Project) -> None:
         shutil.rmtree(outer.path / ".git/modules/deps/lib")
@@ -165,6 +203,17 @@ class TestPlainClones:
 
         assert set(files(take(project))) == {".gitignore"}
 
+    def test_one_in_a_directory_with_an_odd_name(self, project: Project, library: Project) -> None:
+        for name in (b"new\nline", b"\xff not utf-8", b":(glob)*", b" blank "):
+            project.git("clone", "-q", str(library.path), os.fsdecode(name))
+
+        taken = take(project)
+
+        assert files(taken)[os.fsdecode(b"\xff not utf-8/lib.py")] == b"one\n"
+        assert files(taken)["new\nline/lib.py"] == b"one\n"
+        assert files(taken)[":(glob)*/lib.py"] == b"one\n"
+        assert files(taken)[" blank /lib.py"] == b"one\n"
+
     def test_one_in_the_place_of_tracked_files(self, project: Project, library: Project) -> None:
         project.write("lib/old.py", "old\n")
         project.write("lib/lib.py", "old\n")
@@ -176,6 +225,14 @@ class TestPlainClones:
 
         assert set(files(taken)) == {"lib/lib.py", "lib/run.sh"}
         assert files(taken)["lib/lib.py"] == b"one\n"
+
+    def test_one_in_the_place_of_a_tracked_file(self, project: Project, library: Project) -> None:
+        project.write("lib", "a file\n")
+        project.commit()
+        (project.path / "lib").unlink()
+        project.git("clone", "-q", str(library.path), "lib")
+
+        assert set(files(take(project))) == {"lib/lib.py", "lib/run.sh"}
 
     def test_one_of_another_object_format_is_refused(self, project: Project) -> None:
         project.write("main.py", "main\n")
