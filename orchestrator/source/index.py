@@ -18,7 +18,6 @@ from orchestrator.source.git import Git, name_list
 from orchestrator.source.repository import Repository
 
 GITLINK = "160000"
-_FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
@@ -84,12 +83,9 @@ def look_again(git: Git, top: Path, entries: Iterable[Tracked]) -> bool:
 
 def clear(git: Git, paths: Sequence[str], object_format: str) -> None:
     """Take paths out, with everything below them: a directory, a file, or a submodule."""
-    if not paths:
-        return
-    names = git.names("--literal-pathspecs", "ls-files", "-z", "--", *paths)
-    zero = b"0" * (64 if object_format == "sha256" else 40)
-    lines = (b"0 " + zero + b"\t" + os.fsencode(name) + b"\0" for name in names)
-    git.run("update-index", "-z", "--index-info", feed=b"".join(lines))
+    if paths:
+        names = git.names("--literal-pathspecs", "ls-files", "-z", "--", *paths)
+        _remove(git, names, object_format)
 
 
 def files_below(git: Git, paths: Sequence[str]) -> list[str]:
@@ -98,12 +94,6 @@ def files_below(git: Git, paths: Sequence[str]) -> list[str]:
         return []
     options = ("-z", "--others", "--exclude-standard", "--")
     return git.names("--literal-pathspecs", "ls-files", *options, *paths)
-
-
-def add_all(git: Git, without: Iterable[str]) -> None:
-    """`git add -A`, but for some paths."""
-    specs = [".", *(f":(exclude,top,literal){path}" for path in without)]
-    git.run("add", "-A", *_FROM_STDIN, feed=name_list(specs))
 
 
 def ignored(git: Git, include: Iterable[str]) -> list[str]:
@@ -127,9 +117,10 @@ def ignored(git: Git, include: Iterable[str]) -> list[str]:
 
 
 def add(git: Git, names: Sequence[str]) -> None:
-    """Put files in, also those that git ignores."""
+    """Make the index hold these files as they are: new, changed, ignored, or not there any more."""
     if names:
-        git.run("--literal-pathspecs", "add", "-f", *_FROM_STDIN, feed=name_list(names))
+        options = ("--add", "--remove", "--replace", "-z", "--stdin")
+        git.run("update-index", *options, feed=name_list(names))
 
 
 def lfs_files(git: Git, top: Path) -> list[str]:
@@ -157,8 +148,14 @@ def _is_lfs_pointer(path: Path) -> bool:
         return file.read(len(_LFS_POINTER)) == _LFS_POINTER
 
 
-def add_anew(git: Git, names: Sequence[str]) -> None:
+def add_anew(git: Git, names: Sequence[str], object_format: str) -> None:
     """Read files again that may stand in the index as something else than their content."""
-    if names:
-        git.run("--literal-pathspecs", "rm", "-q", "--cached", *_FROM_STDIN, feed=name_list(names))
-        add(git, names)
+    _remove(git, names, object_format)
+    add(git, names)
+
+
+def _remove(git: Git, names: Iterable[str], object_format: str) -> None:
+    zero = b"0" * (64 if object_format == "sha256" else 40)
+    lines = [b"0 " + zero + b"\t" + os.fsencode(name) + b"\0" for name in names]
+    if lines:
+        git.run("update-index", "-z", "--index-info", feed=b"".join(lines))

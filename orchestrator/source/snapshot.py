@@ -68,22 +68,21 @@ class _Made:
 
 
 def _make_tree(found: Repository, include: Sequence[str], max_new_bytes: int) -> _Made:
-    state = repository.status(found)
     with index.private(found) as git:
         tracked = index.tracked(git)
         overlooked = index.look_again(git, found.top, tracked)
+        state = repository.status(found, git=git if overlooked else None)
         links = dict.fromkeys(entry.path for entry in tracked if entry.mode == index.GITLINK)
         absent = [path for path in links if not nested.is_here(found, path)]
-        inner = nested.paths(found, (*links, *state.changed, *state.untracked))
+        wanted = index.ignored(git, include)
+        inner = nested.paths(found, (*links, *state.changed, *state.untracked, *wanted))
         index.clear(git, [*absent, *inner], found.object_format)
         instead = index.files_below(git, absent)
-        check_new_files(found.top, (*state.changed, *state.untracked, *instead), max_new_bytes)
-        if state.dirty or overlooked or instead:
-            index.add_all(git, inner)
-        wanted = index.ignored(git, include)
-        check_new_files(found.top, wanted, max_new_bytes)
-        index.add(git, wanted)
-        index.add_anew(git, index.lfs_files(git, found.top))
+        named = dict.fromkeys((*state.changed, *state.untracked, *instead, *wanted))
+        new = [name for name in named if name.rstrip("/") not in inner]
+        check_new_files(found.top, new, max_new_bytes)
+        index.add(git, new)
+        index.add_anew(git, index.lfs_files(git, found.top), found.object_format)
         submodules, notes = _add_inner(git, found, inner, max_new_bytes)
         made = git.text("write-tree")
     notes += [

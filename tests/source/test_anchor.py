@@ -117,7 +117,7 @@ class TestRestore:
         expected = files(taken)
         assert expected.pop("deep/link") == b"../bin"
         assert found == expected
-        assert os.readlink(target / "deep/link") == "../bin"
+        assert (target / "deep/link").readlink() == Path("../bin")
         assert (target / "run.sh").stat().st_mode & stat.S_IXUSR
         assert not (target / "bin").stat().st_mode & stat.S_IXUSR
 
@@ -181,14 +181,18 @@ def hostile_tree(project: Project, path: bytes) -> str:
     kind, mode, digest = "blob", b"100644", blob
     for part in reversed([*folders, name]):
         body = mode + b" " + part + b"\0" + bytes.fromhex(digest)
-        digest = subprocess.run(
-            ["git", "hash-object", "-t", "tree", "-w", "--literally", "--stdin"],
-            cwd=project.path,
-            input=body,
-            capture_output=True,
-            check=True,
-            timeout=60,
-        ).stdout.decode().strip()
+        digest = (
+            subprocess.run(
+                ["git", "hash-object", "-t", "tree", "-w", "--literally", "--stdin"],
+                cwd=project.path,
+                input=body,
+                capture_output=True,
+                check=True,
+                timeout=60,
+            )
+            .stdout.decode()
+            .strip()
+        )
         kind, mode = "tree", b"40000"
     assert kind == "tree"
     return digest

@@ -66,6 +66,13 @@ class TestSubmodules:
         assert taken.code.submodules == {"deps/lib": f"{revision}+dirty"}
         assert taken.code.dirty
 
+    def test_one_in_an_ignored_directory_goes_in_by_content(self, outer: Project) -> None:
+        outer.write(".gitignore", "deps/\n")
+
+        taken = take(outer)
+
+        assert files(taken)["deps/lib/lib.py"] == b"one\n"
+
     def test_another_commit_of_it_is_a_change(self, outer: Project) -> None:
         sub = inside(outer, "deps/lib")
         sub.write("lib.py", "two\n")
@@ -202,6 +209,30 @@ class TestPlainClones:
         project.git("clone", "-q", str(library.path), "third_party/lib")
 
         assert set(files(take(project))) == {".gitignore"}
+
+    @pytest.mark.parametrize("pattern", ["third_party/**", "third_party/lib", "third_party"])
+    def test_an_ignored_one_that_is_included_goes_in_by_content(
+        self, project: Project, library: Project, pattern: str
+    ) -> None:
+        project.write(".gitignore", "third_party/\n")
+        project.write("third_party/note", "note\n")
+        project.git("clone", "-q", str(library.path), "third_party/lib")
+
+        taken = take(project, include=(pattern,))
+
+        assert files(taken)["third_party/lib/lib.py"] == b"one\n"
+        assert "160000" not in modes(taken).values()
+
+    def test_an_ignored_one_without_a_commit_can_be_included(self, project: Project) -> None:
+        project.write(".gitignore", "fresh/\n")
+        (project.path / "fresh").mkdir()
+        fresh = inside(project, "fresh")
+        fresh.git("init", "-q")
+        fresh.write("a.py", "a\n")
+
+        taken = take(project, include=("fresh/**",))
+
+        assert files(taken)["fresh/a.py"] == b"a\n"
 
     def test_one_in_a_directory_with_an_odd_name(self, project: Project, library: Project) -> None:
         for name in (b"new\nline", b"\xff not utf-8", b":(glob)*", b" blank "):

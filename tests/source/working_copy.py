@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,20 +54,17 @@ def untouched(top: Path) -> Iterator[None]:
 def state(top: Path) -> dict[str, object]:
     """Every file below a directory but git's objects and our own references."""
     found: dict[str, object] = {}
-    for folder, inner, names in os.walk(os.fsencode(top)):
-        if folder.endswith(b"/objects"):
+    for folder, inner, names in os.walk(top):
+        if folder.endswith("/objects"):
             inner.clear()
             continue
-        for name in [*names, *(n for n in inner if os.path.islink(os.path.join(folder, n)))]:
-            path = os.path.join(folder, name)
-            facts = os.lstat(path)
-            key = os.fsdecode(os.path.relpath(path, os.fsencode(top)))
-            if stat.S_ISLNK(facts.st_mode):
-                found[key] = (facts.st_mode, os.readlink(path))
-            elif stat.S_ISREG(facts.st_mode):
+        for name in [*names, *inner]:
+            path = Path(folder, name)
+            facts = path.lstat()
+            if path.is_symlink():
+                found[str(path)] = path.readlink()
+            elif path.is_file():
                 # git itself refreshes the time of a shared index whenever it reads it.
-                when = 0 if name.startswith(b"sharedindex.") else facts.st_mtime_ns
-                found[key] = (facts.st_mode, when, Path(os.fsdecode(path)).read_bytes())
-            else:
-                found[key] = facts.st_mode
+                when = 0 if name.startswith("sharedindex.") else facts.st_mtime_ns
+                found[str(path)] = (facts.st_mode, when, path.read_bytes())
     return found
