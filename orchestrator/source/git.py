@@ -18,13 +18,14 @@ DEADLINE_S = 600.0
 _KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_CONFIG", "GIT_TRACE", "GIT_EXEC_PATH")
 
 # Every command that writes an index may run filters, to tell whether a file was changed while git
-# looked. An empty filter makes git-lfs files go in by content.
+# looked. An empty filter makes git-lfs files go in by content. An index of ours is never split: its
+# shared part would stay in the user's git directory.
 _WITH_OWN_INDEX = (
     *("-c", "filter.lfs.clean="),
     *("-c", "filter.lfs.process="),
     *("-c", "filter.lfs.required="),
     *("-c", "core.safecrlf=false"),
-    *("-c", "advice.addEmbeddedRepo=false"),
+    *("-c", "core.splitIndex=false"),
 )
 
 

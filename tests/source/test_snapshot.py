@@ -454,7 +454,19 @@ class TestFilesGitWasToldToOverlook:
         taken = take(project)
 
         assert files(taken) == {"settings": b"mine\n"}
+        assert taken.code.dirty
         assert project.git("ls-files", "-v")[0] in "hS"
+
+    @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+    def test_without_changes_the_code_is_not_dirty(self, project: Project, flag: str) -> None:
+        project.write("settings", "committed\n")
+        project.commit()
+        project.git("update-index", flag, "settings")
+
+        taken = take(project)
+
+        assert taken.tree == project.git("rev-parse", "HEAD^{tree}")
+        assert not taken.code.dirty
 
     def test_a_deleted_one_that_was_assumed_unchanged_is_deleted(self, project: Project) -> None:
         project.write("a", "1\n")
@@ -478,6 +490,27 @@ class TestFilesGitWasToldToOverlook:
         taken = take(project)
 
         assert files(taken) == {"in/a": b"changed\n", "out/b": b"2\n"}
+
+    @pytest.mark.parametrize("index", ["--no-sparse-index", "--sparse-index"])
+    def test_files_that_lie_outside_of_a_sparse_checkout_travel_all_the_same(
+        self, project: Project, index: str
+    ) -> None:
+        project.write("in/a", "1\n")
+        project.write("out/deep/b", "2\n")
+        project.write("out/deep/c", "3\n")
+        project.commit()
+        project.git("sparse-checkout", "set", "--cone", index, "in")
+        project.write("out/deep/b", "changed\n")
+        project.write("out/new", "new\n")
+
+        taken = take(project)
+
+        assert files(taken) == {
+            "in/a": b"1\n",
+            "out/deep/b": b"changed\n",
+            "out/deep/c": b"3\n",
+            "out/new": b"new\n",
+        }
 
 
 class TestStatesOfTheRepository:
@@ -553,14 +586,16 @@ class TestStatesOfTheRepository:
         project.git("config", "core.splitIndex", "true")
         project.write("f0", "changed\n")
         project.git("add", "f0")
-        project.write("f1", "changed too\n")
+        # So many new ones that git would begin a new shared part.
+        for number in range(40):
+            project.write(f"new{number}", f"{number}\n")
         assert list((project.path / ".git").glob("sharedindex.*"))
 
         taken = take(project)
 
         assert files(taken)["f0"] == b"changed\n"
-        assert files(taken)["f1"] == b"changed too\n"
-        assert len(files(taken)) == 30
+        assert files(taken)["new39"] == b"39\n"
+        assert len(files(taken)) == 70
 
     def test_a_sha256_repository(self, project: Project) -> None:
         shutil.rmtree(project.path / ".git")
