@@ -115,7 +115,13 @@ def find(start: Path) -> Repository:
 def status(repository: Repository, *, git: Git | None = None) -> Status:
     """The state of the working copy; untracked files one by one, ignored ones not."""
     output = (git or repository.git).run(
-        "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames"
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "-z",
+        "--untracked-files=all",
+        "--ignore-submodules=none",
+        "--no-renames",
     )
     revision = branch = ""
     changed, untracked = [], []

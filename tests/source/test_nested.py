@@ -73,6 +73,18 @@ class TestSubmodules:
 
         assert files(taken)["deps/lib/lib.py"] == b"one\n"
 
+    def test_changes_that_git_was_told_to_ignore_make_the_code_dirty_all_the_same(
+        self, outer: Project
+    ) -> None:
+        outer.git("config", "submodule.deps/lib.ignore", "all")
+        outer.git("config", "diff.ignoreSubmodules", "all")
+        inside(outer, "deps/lib").write("lib.py", "two\n")
+
+        taken = take(outer)
+
+        assert files(taken)["deps/lib/lib.py"] == b"two\n"
+        assert taken.code.dirty
+
     def test_another_commit_of_it_is_a_change(self, outer: Project) -> None:
         sub = inside(outer, "deps/lib")
         sub.write("lib.py", "two\n")
