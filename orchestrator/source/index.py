@@ -17,7 +17,6 @@ from orchestrator.errors import SourceError
 from orchestrator.source.git import Git, name_list
 from orchestrator.source.repository import Repository
 
-GITLINK = "160000"
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 

@@ -72,7 +72,7 @@ def _make_tree(found: Repository, include: Sequence[str], max_new_bytes: int) ->
         tracked = index.tracked(git)
         overlooked = index.look_again(git, found.top, tracked)
         state = repository.status(found, git=git if overlooked else None)
-        links = dict.fromkeys(entry.path for entry in tracked if entry.mode == index.GITLINK)
+        links = dict.fromkeys(entry.path for entry in tracked if entry.mode == tree.GITLINK)
         absent = [path for path in links if not nested.is_here(found, path)]
         wanted = index.ignored(git, include)
         inner = nested.paths(found, (*links, *state.changed, *state.untracked, *wanted))

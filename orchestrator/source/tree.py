@@ -13,7 +13,7 @@ from typing import IO
 from orchestrator.errors import InternalError, SourceError
 from orchestrator.source.git import DEADLINE_S, Git
 
-REGULAR, EXECUTABLE, SYMLINK = "100644", "100755", "120000"
+EXECUTABLE, SYMLINK, GITLINK = "100755", "120000", "160000"
 _CHUNK = 1 << 20
 
 

@@ -174,6 +174,19 @@ class TestRestore:
         with pytest.raises(SourceError, match="must not be written"):
             anchor.restore(taken.repository, tree, tmp_path / "back")
 
+    def test_a_revision_with_a_submodule_says_what_is_missing(
+        self, project: Project, tmp_path: Path
+    ) -> None:
+        project.write("a", "1\n")
+        commit = project.commit()
+        project.git("update-index", "--add", "--cacheinfo", f"160000,{commit},sub")
+        project.git("commit", "-q", "-m", "with a submodule")
+        taken = take(project)
+
+        with pytest.raises(SourceError, match="`sub` is a submodule"):
+            anchor.restore(taken.repository, "HEAD", tmp_path / "back")
+
+
 def hostile_tree(project: Project, path: bytes) -> str:
     """A tree with a path that git itself would not add."""
     *folders, name = path.split(b"/")
