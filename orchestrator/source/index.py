@@ -84,7 +84,15 @@ def clear(git: Git, paths: Sequence[str], object_format: str) -> None:
     """Take paths out, with everything below them: a directory, a file, or a submodule."""
     if paths:
         names = git.names("--literal-pathspecs", "ls-files", "-z", "--", *paths)
-        _remove(git, names, object_format)
+        forget(git, names, object_format)
+
+
+def forget(git: Git, names: Iterable[str], object_format: str) -> None:
+    """Take files out, so that `add` reads them even where git saw no change."""
+    zero = b"0" * (64 if object_format == "sha256" else 40)
+    lines = [b"0 " + zero + b"\t" + os.fsencode(name) + b"\0" for name in names]
+    if lines:
+        git.run("update-index", "-z", "--index-info", feed=b"".join(lines))
 
 
 def files_below(git: Git, paths: Sequence[str]) -> list[str]:
@@ -123,14 +131,19 @@ def add(git: Git, names: Sequence[str]) -> None:
 
 
 def lfs_files(git: Git, top: Path) -> list[str]:
-    """The files under git-lfs.
-
-    Raises:
-        SourceError: the content of one was never fetched.
-    """
+    """Tracked files under git-lfs; the index may hold pointers in their place."""
     names = git.names("ls-files", "-z", "--", ":(top,attr:filter=lfs)")
-    present = [name for name in names if (top / name).is_file()]
-    pointers = [name for name in present if _is_lfs_pointer(top / name)]
+    return [name for name in names if (top / name).is_file()]
+
+
+def refuse_lfs_pointers(git: Git, top: Path, names: Iterable[str]) -> None:
+    """Raise when git-lfs has never fetched the content of one of these files."""
+    suspects = [name for name in names if _is_lfs_pointer(top / name)]
+    if not suspects:
+        return
+    # Others may hold such a text for reasons of their own. The answer: path, attribute, value.
+    told = git.names("check-attr", "-z", "--stdin", "filter", feed=name_list(suspects))
+    pointers = [name for name, value in zip(told[::3], told[2::3], strict=True) if value == "lfs"]
     if pointers:
         listed = ", ".join(f"`{name}`" for name in pointers[:5])
         more = f" and {len(pointers) - 5} more" if len(pointers) > 5 else ""
@@ -139,22 +152,10 @@ def lfs_files(git: Git, top: Path) -> list[str]:
             expected="the content",
             fix="git lfs pull",
         )
-    return present
 
 
 def _is_lfs_pointer(path: Path) -> bool:
+    if path.is_symlink() or not path.is_file():
+        return False
     with path.open("rb") as file:
         return file.read(len(_LFS_POINTER)) == _LFS_POINTER
-
-
-def add_anew(git: Git, names: Sequence[str], object_format: str) -> None:
-    """Read files again that may stand in the index as something else than their content."""
-    _remove(git, names, object_format)
-    add(git, names)
-
-
-def _remove(git: Git, names: Iterable[str], object_format: str) -> None:
-    zero = b"0" * (64 if object_format == "sha256" else 40)
-    lines = [b"0 " + zero + b"\t" + os.fsencode(name) + b"\0" for name in names]
-    if lines:
-        git.run("update-index", "-z", "--index-info", feed=b"".join(lines))

@@ -76,13 +76,15 @@ def _make_tree(found: Repository, include: Sequence[str], max_new_bytes: int) ->
         absent = [path for path in links if not nested.is_here(found, path)]
         wanted = index.ignored(git, include)
         inner = nested.paths(found, (*links, *state.changed, *state.untracked, *wanted))
+        by_content = index.lfs_files(git, found.top)
+        index.forget(git, by_content, found.object_format)
         index.clear(git, [*absent, *inner], found.object_format)
         instead = index.files_below(git, absent)
-        named = dict.fromkeys((*state.changed, *state.untracked, *instead, *wanted))
+        named = dict.fromkeys((*state.changed, *state.untracked, *instead, *wanted, *by_content))
         new = [name for name in named if name.rstrip("/") not in inner]
+        index.refuse_lfs_pointers(git, found.top, new)
         check_new_files(found.top, new, max_new_bytes)
         index.add(git, new)
-        index.add_anew(git, index.lfs_files(git, found.top), found.object_format)
         submodules, notes = _add_inner(git, found, inner, max_new_bytes)
         made = git.text("write-tree")
     notes += [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -175,6 +177,17 @@ class TestWhatIsTheUsers:
             snapshot.take(project.path, max_new_bytes=MAX_BYTES)
 
         assert [p.name for p in (project.path / ".git").glob("*orch*")] == []
+
+    def test_a_git_directory_that_cannot_be_written_is_told(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def read_only(**_: object) -> None:
+            raise OSError(errno.EROFS, "Read-only file system")
+
+        monkeypatch.setattr(tempfile, "mkstemp", read_only)
+
+        with pytest.raises(SourceError, match=r"cannot write into .*\.git: Read-only"):
+            take(project)
 
     def test_git_finds_nothing_wrong_afterwards(self, project: Project) -> None:
         project.write("a", "1\n")
@@ -431,6 +444,11 @@ class TestGitLfs:
 
         assert caught.value.fix == "git lfs pull"
 
+    def test_a_text_like_a_pointer_is_a_text_like_any_other(self, project: Project) -> None:
+        project.write("fixture.txt", POINTER)
+
+        assert files(take(project)) == {"fixture.txt": POINTER}
+
     def test_a_broken_filter_of_the_user_does_not_matter(self, project: Project) -> None:
         project.git("config", "filter.lfs.process", "false")
         project.git("config", "filter.lfs.clean", "false")
@@ -675,6 +693,28 @@ class TestTheSizeGuard:
         project.write("a", b"x" * 100)
 
         assert set(files(take(project, max_new_bytes=100))) == {"a"}
+
+    def test_unchanged_files_under_git_lfs_count(self, project: Project) -> None:
+        """Git has their pointers only; the snapshot would store the content."""
+        project.write(".gitattributes", "*.bin filter=lfs -text\n")
+        project.git("config", "filter.lfs.clean", f"printf '%s' '{POINTER.decode()}'")
+        project.write("model.bin", os.urandom(5000))
+        project.commit()
+        before = project.git("count-objects")
+
+        with pytest.raises(SourceError, match=r"model\.bin"):
+            take(project, max_new_bytes=1000)
+
+        assert project.git("count-objects") == before
+
+    def test_all_included_files_count_together(self, project: Project) -> None:
+        project.write(".gitignore", "*.bin\n*.raw\n")
+        project.commit()
+        project.write("x.bin", b"x" * 300)
+        project.write("y.raw", b"y" * 300)
+
+        with pytest.raises(SourceError, match=r"x\.bin"):
+            take(project, include=("*.bin", "*.raw"), max_new_bytes=500)
 
     def test_included_files_count(self, project: Project) -> None:
         project.write(".gitignore", "*.bin\n")
