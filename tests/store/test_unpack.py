@@ -119,10 +119,47 @@ UNSAFE = [
 
 
 class TestNames:
+    @pytest.mark.parametrize("name", UNSAFE)
+    def test_an_unsafe_one_is_refused(self, tmp_path: Path, name: str) -> None:
+        bundle = Zip().add(name, b"evil").write(tmp_path / "bundle.zip")
+
+        refused(bundle, tmp_path / "evidence", "the path .* (is|has|names|stands)")
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("same", "same"),
+            ("Same", "same"),
+            ("a/B/c", "A/b/C"),
+            ("stra\u00dfe", "STRASSE"),
+            ("\u00e9", "e\u0301"),
+        ],
+    )
+    def test_two_names_of_one_file_are_refused(self, tmp_path: Path, one: str, other: str) -> None:
+        made = Zip().add(one, b"1").add(other, b"2")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            bundle = made.write(tmp_path / "bundle.zip")
+
+        refused(bundle, tmp_path / "evidence", "twice")
+
+    @pytest.mark.parametrize(("one", "other"), [("a", "a/b"), ("A/b", "a"), ("x/y", "x/Y/z")])
+    def test_a_name_that_is_a_file_and_a_directory_is_refused(
+        self, tmp_path: Path, one: str, other: str
+    ) -> None:
+        bundle = Zip().add(one, b"1").add(other, b"2").write(tmp_path / "bundle.zip")
+
+        refused(bundle, tmp_path / "evidence", "is a file and a directory")
+
     def test_a_second_manifest_is_refused(self, tmp_path: Path) -> None:
         made = Zip().add("manifest.json", b"{}")
         with pytest.warns(UserWarning, match="Duplicate name"):
             bundle = made.write(tmp_path / "bundle.zip")
+
+        refused(bundle, tmp_path / "evidence", "twice")
+
+    def test_a_manifest_that_lists_itself_in_other_letters_is_refused(self, tmp_path: Path) -> None:
+        bundle = Zip().add("Manifest.JSON", b"{}").write(tmp_path / "bundle.zip")
 
         refused(bundle, tmp_path / "evidence", "twice")
 
@@ -245,6 +282,33 @@ class TestContent:
             archive.writestr("x", b"x")
 
         refused(bundle, tmp_path / "evidence", "has no manifest.json")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            b"",
+            b"not json",
+            b"\xff\xfe",
+            b"null",
+            b"[]",
+            b'"text"',
+            b"{}",
+            b'{"schema": 2, "run_id": "x", "members": []}',
+            b'{"schema": 1, "run_id": "x", "members": [1]}',
+            b'{"schema": 1, "run_id": "x", "members": {"a": 1}}',
+            b'{"schema": 1, "run_id": "x", "members": [{"path": 5}]}',
+            one_member(size=-1),
+            one_member(size=1.5),
+            one_member(size=True),
+            one_member(path=["a"]),
+            one_member(sha256=5),
+            one_member(mode="0644"),
+        ],
+    )
+    def test_a_damaged_manifest(self, tmp_path: Path, text: bytes) -> None:
+        bundle = Zip().write(tmp_path / "bundle.zip", manifest=text)
+
+        refused(bundle, tmp_path / "evidence", "the manifest of .* is not usable")
 
     def test_a_file_that_is_no_zip(self, tmp_path: Path) -> None:
         bundle = tmp_path / "bundle.zip"
