@@ -185,6 +185,21 @@ class TestKinds:
 
         refused(bundle, tmp_path / "evidence", "differ in")
 
+    @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+    def test_only_the_two_usual_ways_of_packing_are_unpacked(
+        self, tmp_path: Path, method: int
+    ) -> None:
+        bundle = Zip().add("x", b"x" * 100, method=method).write(tmp_path / "bundle.zip")
+
+        refused(bundle, tmp_path / "evidence", "packed in a way")
+
+    def test_an_encrypted_member_is_refused(self, tmp_path: Path) -> None:
+        bundle = Zip().add("secret", b"x" * 100).write(tmp_path / "bundle.zip")
+        set_flag(bundle, "secret", 1)
+
+        refused(bundle, tmp_path / "evidence", "packed in a way")
+
+
 def set_flag(bundle: Path, name: str, flag: int) -> None:
     """Set a general-purpose flag in both headers of a member."""
     raw = bytearray(bundle.read_bytes())
@@ -218,6 +233,25 @@ class TestBounds:
         monkeypatch.setattr(unpack, "MAX_FILES", 2)
 
         refused(bundle, tmp_path / "evidence", "holds 3 files")
+
+    def test_more_than_the_disk_has_room_for(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bundle = honest().write(tmp_path / "bundle.zip")
+        monkeypatch.setattr(unpack, "_free_bytes", lambda _: 100)
+
+        with pytest.raises(EvidenceError, match=r"needs .*, of which 100 bytes are free"):
+            unpack.unpack(bundle, tmp_path / "evidence")
+
+        assert not (tmp_path / "evidence").exists()
+
+    def test_members_that_share_their_bytes(self, tmp_path: Path) -> None:
+        """The overlapping bomb: many entries of the directory name one packed member."""
+        made = Zip().add("a", os.urandom(3000)).add("b", os.urandom(3000))
+        bundle = made.write(tmp_path / "bundle.zip")
+        let_the_first_cover_the_second(bundle)
+
+        refused(bundle, tmp_path / "evidence", "share their bytes")
 
     def test_a_huge_manifest_is_not_read(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -315,6 +349,9 @@ class TestContent:
         bundle.write_bytes(b"no zip at all")
 
         refused(bundle, tmp_path / "evidence", "is damaged")
+
+    def test_no_file(self, tmp_path: Path) -> None:
+        refused(tmp_path / "bundle.zip", tmp_path / "evidence", "bundle.zip")
 
     def test_a_half_zip(self, tmp_path: Path) -> None:
         bundle = honest().write(tmp_path / "bundle.zip")
