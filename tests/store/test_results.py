@@ -71,6 +71,46 @@ class TestGoodLines:
 
 
 class TestBadLines:
+    @pytest.mark.parametrize(
+        ("bad", "why"),
+        [
+            ("not json", "Expecting value"),
+            (line()[:-5], "Expecting|Unterminated|delimiter"),
+            ("5", "not a result"),
+            ("[]", "not a result"),
+            ("null", "not a result"),
+            ("{}", "metric"),
+            (line(value=None), "value None and the status"),
+            (line(status="error"), "the status 'error'"),
+            (line(status="fine"), "the status 'fine'"),
+            (line(status=["ok"]), "the status"),
+            (line(value=float("nan")), "`time` is nan"),
+            (line(value=float("inf")), "`time` is inf"),
+            (line(value=[1, 2]), "is a list"),
+            (line(value={"x": 1}), "is a dict"),
+            (line(value=10**400), "`time` is 1000"),
+            (line(samples=[1, float("nan")]), "a sample"),
+            (line(samples=[1, "2"]), "a sample"),
+            (line(samples=[True]), "a sample"),
+            (line(samples=5), "samples"),
+            (line(point={"n": 4}), "the job ran at n=3"),
+            (line(point={"k": [1]}), "the axis `k`"),
+            (line(point={"k": None}), "the axis `k`"),
+            (line(point=5), "point"),
+            ("[" * 100_000, "nested too deeply"),
+        ],
+        ids=range(24),
+    )
+    def test_are_named_with_their_line_and_the_others_count(
+        self, tmp_path: Path, bad: str, why: str
+    ) -> None:
+        found = read(tmp_path, line(metric="before"), bad, line(metric="after"))
+
+        assert [r.metric for r in found.found] == ["before", "after"]
+        (problem,) = found.problems
+        assert problem.startswith("step[n=3]: results.jsonl:2: ")
+        assert any(part in problem for part in why.split("|")), problem
+
     def test_bytes_that_are_not_utf_8(self, tmp_path: Path) -> None:
         found = read(tmp_path, b"\xff\xfe", line())
 
