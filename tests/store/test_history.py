@@ -66,6 +66,10 @@ class TestFolding:
 
         assert list(found.jobs) == ["a", "b"]
 
+    def test_an_event_that_makes_no_sense_is_evidence_of_nothing(self) -> None:
+        with pytest.raises(EvidenceError, match="not an event of a journal"):
+            History().after({"event": "step_ended", "id": "a"})
+
     def test_a_skipped_job_never_started(self) -> None:
         found = History().after(ended("a", "skipped", reason="needs `b`"))
 
@@ -103,6 +107,32 @@ class TestReading:
         found = history.read(path, history.of_plan(PLANNED))
 
         assert found.counts == {"passed": 1, "waiting": 1}
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "not json",
+            "5",
+            "null",
+            "[]",
+            '{"no": "event"}',
+            '{"event": "step_ended"}',
+            '{"event": "step_started", "id": ["a"], "step": "a"}',
+            json.dumps(ended("a", tail=5)),
+            json.dumps(ended("a", leftover=None)),
+            json.dumps(ended("a", state="fine")),
+            json.dumps(ended("a", point={"n": [1]})),
+            json.dumps(ended("a", duration_s="long")),
+            "[" * 100_000,
+            "\x00",
+        ],
+        ids=range(14),
+    )
+    def test_a_damaged_line_is_told_with_the_file(self, tmp_path: Path, line: str) -> None:
+        path = written(tmp_path / "journal.jsonl", started("b"), line)
+
+        with pytest.raises(EvidenceError, match=r"the journal .*journal\.jsonl cannot be read"):
+            history.read(path)
 
     def test_a_missing_file_is_told(self, tmp_path: Path) -> None:
         with pytest.raises(EvidenceError, match="cannot be read"):
