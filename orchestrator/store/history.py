@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from orchestrator.agent import journal
+from orchestrator.agent import journal, manifest
 from orchestrator.errors import EvidenceError
 
 RUNNING = "running"
@@ -119,7 +119,7 @@ def _started(job: JobView, event: Mapping[str, Any]) -> JobView:
         job,
         state=RUNNING,
         round=int(event["round"]),
-        folder=str(event["folder"]),
+        folder=_folder(event["folder"]),
         deadline_s=float(event["deadline_s"]),
         started_s=float(event["elapsed_s"]),
     )
@@ -130,7 +130,7 @@ def _ended(job: JobView, event: Mapping[str, Any]) -> JobView:
         job,
         state=_state(event["state"]),
         round=int(event["round"]),
-        folder=str(event["folder"]),
+        folder=_folder(event["folder"]),
         point=_point(event["point"]),
         duration_s=float(event["duration_s"]),
         exit_code=event.get("exit_code"),
@@ -141,6 +141,13 @@ def _ended(job: JobView, event: Mapping[str, Any]) -> JobView:
         files=int(event.get("files", 0)),
         leftover=tuple(str(name) for name in event.get("leftover", ())),
     )
+
+
+def _folder(told: Any) -> str:
+    problem = manifest.path_problem(told)
+    if problem:
+        raise ValueError(f"the folder {told!r} {problem}")
+    return str(told)
 
 
 def _state(told: Any) -> str:

@@ -121,12 +121,14 @@ class TestReading:
             json.dumps(ended("a", tail=5)),
             json.dumps(ended("a", leftover=None)),
             json.dumps(ended("a", state="fine")),
+            json.dumps(ended("a", folder="../../home")),
+            json.dumps(started("a", folder="/etc")),
             json.dumps(ended("a", point={"n": [1]})),
             json.dumps(ended("a", duration_s="long")),
             "[" * 100_000,
             "\x00",
         ],
-        ids=range(14),
+        ids=range(16),
     )
     def test_a_damaged_line_is_told_with_the_file(self, tmp_path: Path, line: str) -> None:
         path = written(tmp_path / "journal.jsonl", started("b"), line)
