@@ -50,6 +50,14 @@ class TestCreate:
         with pytest.raises(EvidenceError, match="there is a run `run-1` already"):
             rundir.create(tmp_path, "run-1")
 
+    @pytest.mark.parametrize("name", ["../evil", "a/b", "", ".", "..", "/abs", "a\\b", ".hidden"])
+    def test_a_name_that_a_host_made_up_is_refused(self, tmp_path: Path, name: str) -> None:
+        with pytest.raises(EvidenceError, match="is not a run id"):
+            rundir.create(tmp_path / "artifacts", name)
+
+        assert list(tmp_path.iterdir()) == []
+
+
 class TestFind:
     def test_by_id_by_beginning_by_path_and_the_latest(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -121,6 +129,14 @@ class TestRecord:
 
         assert caught.value.fix == "fetch the run again: `orch fetch run-1`"
 
+    def test_a_state_that_does_not_exist_is_damage(self, tmp_path: Path) -> None:
+        folder = rundir.create(tmp_path, "run-1")
+        text = record().model_dump_json(by_alias=True).replace('"created"', '"finished"')
+        folder.record_file.write_text(text, "utf-8")
+
+        with pytest.raises(EvidenceError, match="1 field is wrong"):
+            folder.read_record()
+
     def test_a_missing_one_is_told(self, tmp_path: Path) -> None:
         with pytest.raises(EvidenceError, match=r"cannot read .*run\.json: No such file"):
             RunDir(tmp_path).read_record()
@@ -142,7 +158,22 @@ class TestWriteAtomically:
 
         assert (tmp_path / "file").read_bytes() == b"a\nb\n"
 
+    def test_the_file_can_be_read_by_those_who_can_read_others(self, tmp_path: Path) -> None:
+        (tmp_path / "other").write_text("x", "ascii")
+        rundir.write_atomically(tmp_path / "file", "x")
+
+        modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+        assert len(modes) == 1
+
+
 class TestReadJson:
+    @pytest.mark.parametrize("text", [b"", b"{", b"\xff\xff", b"[" * 100_000])
+    def test_damage_is_told_with_the_file(self, tmp_path: Path, text: bytes) -> None:
+        (tmp_path / "plan.json").write_bytes(text)
+
+        with pytest.raises(EvidenceError, match=r"plan\.json is damaged"):
+            rundir.read_json(tmp_path / "plan.json")
+
     def test_a_missing_file_is_told(self, tmp_path: Path) -> None:
         with pytest.raises(EvidenceError, match="cannot read"):
             rundir.read_json(tmp_path / "plan.json")
