@@ -118,7 +118,7 @@ TAMPERINGS: dict[str, tuple[Tamper, str]] = {
     "file changed": (lambda run: change(run.evidence / "steps/a/log"), "log was changed"),
     "file emptied": (lambda run: (run.evidence / "steps/a/log").write_bytes(b""), "was changed"),
     "file removed": (lambda run: (run.evidence / "steps/a/log").unlink(), "log is missing"),
-    "file linked": (lambda run: replace_by_a_link(run.evidence / "steps/a/log"), "is missing"),
+    "file linked": (lambda run: replace_by_a_link(run.evidence / "steps/a/log"), "log is a link"),
     "folder linked": (link_a_folder, "steps is a link"),
     "file added": (lambda run: (run.evidence / "more").write_bytes(b""), "did not come with"),
     "link added": (lambda run: (run.evidence / "more").symlink_to("."), "is a link|did not come"),
@@ -152,7 +152,7 @@ TAMPERINGS: dict[str, tuple[Tamper, str]] = {
     ),
     "counts of the record changed": (
         lambda run: rerecord(run, counts={"passed": 2}),
-        "run.json counts passed: 2, the host's journal passed: 1",
+        "run.json counts 2 passed, the host's journal 1 passed",
     ),
     "record of another run": (
         lambda run: rerecord(run, run_id="20260101-000000-exp-bbbb"),
@@ -173,11 +173,20 @@ class TestRun:
             "bundle.zip",
             "evidence/",
             "tree",
+            "journal",
             "plan",
             "ledger",
         ]
         assert "3 files" in lines[1]
-        assert "committed before the run" in lines[4]
+        assert "committed before the run" in lines[5]
+
+    @pytest.mark.parametrize("what", TAMPERINGS)
+    def test_tampering_is_seen(self, run: RunDir, what: str) -> None:
+        tamper, words = TAMPERINGS[what]
+        tamper(run)
+
+        with pytest.raises(EvidenceError, match=words):
+            list(check.run(run))
 
     def test_without_the_zip_the_manifest_beside_the_files_has_to_do(self, run: RunDir) -> None:
         run.bundle.unlink()
@@ -192,6 +201,36 @@ class TestRun:
         rerecord(run, ledger=None)
 
         assert list(check.run(run))[-1] == "ledger: none"
+
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            (bundle(plan='{"run_id": "other"}'), "is not the one that was ordered"),
+            (bundle(plan="{"), "plan.json is damaged"),
+            (bundle(events=[{"event": "run_started", "run_id": RUN_ID}]), "unknown in the host"),
+            (bundle(events=EVENTS[1:]), "unknown in the host"),
+            (bundle(events=[{"event": ["x"]}]), "journal"),
+            (bundle(run_id="20260101-000000-exp-bbbb"), "bundle of .*exp-bbbb"),
+            (Zip().add("plan.json", PLAN.encode()), "journal"),
+        ],
+        ids=[
+            "other plan",
+            "bad plan",
+            "no tree",
+            "no start",
+            "bad event",
+            "other run",
+            "no journal",
+        ],
+    )
+    def test_a_host_that_sent_something_else_is_seen(
+        self, tmp_path: Path, content: Zip, words: str
+    ) -> None:
+        folder = home(tmp_path / "artifacts", content)
+
+        with pytest.raises(EvidenceError, match=words):
+            list(check.run(folder))
+
 
 class TestBundle:
     def test_one_alone_is_checked_without_unpacking_it(self, tmp_path: Path) -> None:
