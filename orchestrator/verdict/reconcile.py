@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,6 +16,9 @@ from orchestrator.verdict.measured import Measured, NotMeasured, computed, quant
 
 HIT, MISS, MISSING = "hit", "miss", "missing"
 NOT_COMPARABLE, NEW = "not_comparable", "new"
+# What decimal fractions and conversions of units lose in binary.
+_ROUNDING = 1e-9
+_BEYOND = math.nextafter(1.0, 2.0)
 # Worst first: the order in which people read them.
 ORDER = (MISS, MISSING, NOT_COMPARABLE, HIT, NEW)
 
@@ -109,9 +113,8 @@ class _Judge:
         if isinstance(measured.value, (str, bool)):
             return _item(entry, MISS, measured, reason=f"`{measured.value}` is not a number")
         measured = _in_unit(entry, measured)
-        distance = _distance(expect, float(measured.value))
-        status = HIT if abs(distance) <= 1 else MISS
-        return _item(entry, status, measured, distance=distance)
+        distance, inside = _distance(expect, float(measured.value))
+        return _item(entry, HIT if inside else MISS, measured, distance=distance)
 
     def _ratio(self, entry: Entry, measured: Measured) -> Measured:
         reference = entry.expect.ratio_to
@@ -139,24 +142,35 @@ def _in_unit(entry: Entry, measured: Measured) -> Measured:
     return Measured(value, wanted, measured.count, measured.step, measured.point)
 
 
-def _distance(expect: Expect, value: float) -> float:
-    """How far a value lies from the centre, in tolerance widths; beyond ±1 is outside.
+def _distance(expect: Expect, value: float) -> tuple[float, bool]:
+    """How far a value lies from the centre, in tolerance widths, and whether that is a hit.
 
-    With one open side the width is the size of the bound itself (or 1 at a bound of 0).
+    With one open side the width is the size of the bound itself (or 1 at a bound of 0), and all of
+    the inside is the centre. A value on a bound is a hit: rounding must not decide.
     """
     if expect.kind == "value":
         assert isinstance(expect.value, (int, float))
         width = max(expect.abs or 0.0, (expect.rel or 0.0) * abs(expect.value))
-        return (value - expect.value) / width
+        distance = (value - expect.value) / width
+        return _on_its_side(distance, abs(distance) <= 1 + _ROUNDING)
     assert expect.interval is not None
     low, high = expect.interval
+    inside = (low is None or value >= low or math.isclose(value, low, rel_tol=_ROUNDING)) and (
+        high is None or value <= high or math.isclose(value, high, rel_tol=_ROUNDING)
+    )
     if low is not None and high is not None:
-        return (value - (low + high) / 2) / ((high - low) / 2)
+        return _on_its_side((value - (low + high) / 2) / ((high - low) / 2), inside)
     bound = low if low is not None else high
     assert bound is not None, "one side is closed"
     excess = (value - bound) / (abs(bound) or 1.0)
-    inside = excess >= 0 if low is not None else excess <= 0
-    return 0.0 if inside else excess + (1 if excess > 0 else -1)
+    return (0.0, True) if inside else (excess + math.copysign(1.0, excess), False)
+
+
+def _on_its_side(distance: float, inside: bool) -> tuple[float, bool]:
+    """A distance that rounding has not put on the other side of ±1."""
+    if inside:
+        return max(-1.0, min(1.0, distance)), True
+    return (distance if abs(distance) > 1 else math.copysign(_BEYOND, distance)), False
 
 
 def _exactly(entry: Entry, measured: Measured, wanted: Any) -> Item:

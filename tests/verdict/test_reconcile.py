@@ -37,6 +37,33 @@ def measured(value: Any, unit: str = "us") -> Result:
 
 
 class TestValue:
+    @pytest.mark.parametrize(
+        ("expect", "value", "status", "distance"),
+        [
+            ({"value": 100, "rel": 0.05}, 100.0, "hit", 0.0),
+            ({"value": 100, "rel": 0.05}, 104.0, "hit", 0.8),
+            ({"value": 100, "rel": 0.05}, 96.0, "hit", -0.8),
+            ({"value": 100, "rel": 0.05}, 105.0, "hit", 1.0),
+            ({"value": 100, "rel": 0.05}, 106.0, "miss", 1.2),
+            ({"value": 100, "rel": 0.05}, 90.0, "miss", -2.0),
+            ({"value": 100, "abs": 2}, 102.0, "hit", 1.0),
+            ({"value": 100, "abs": 2}, 103.0, "miss", 1.5),
+            ({"value": 100, "abs": 2, "rel": 0.05}, 104.0, "hit", 0.8),
+            ({"value": 100, "abs": 20, "rel": 0.05}, 110.0, "hit", 0.5),
+            ({"value": 0, "abs": 1e-3}, 5e-4, "hit", 0.5),
+            ({"value": -100, "rel": 0.1}, -95.0, "hit", 0.5),
+            ({"value": 0.3, "rel": 0.1}, 0.33, "hit", 1.0),
+            ({"value": 0.3, "rel": 0.1}, 0.27, "hit", -1.0),
+        ],
+    )
+    def test_is_hit_within_its_tolerance(
+        self, expect: dict[str, Any], value: float, status: str, distance: float
+    ) -> None:
+        item = judged(entry(expect), measured(value))
+
+        assert item.status == status
+        assert item.distance == pytest.approx(distance)
+
     def test_in_another_unit(self) -> None:
         item = judged(entry({"value": 100, "rel": "5%"}), measured(0.1, "ms"))
 
@@ -54,6 +81,64 @@ class TestValue:
 
         assert item.status == "miss"
         assert item.reason == f"`{value}` is not a number"
+
+
+class TestInterval:
+    @pytest.mark.parametrize(
+        ("bounds", "value", "status"),
+        [
+            ([1, 3], 1.0, "hit"),
+            ([1, 3], 3.0, "hit"),
+            ([1, 3], 2.0, "hit"),
+            ([1, 3], 0.999, "miss"),
+            ([1, 3], 3.001, "miss"),
+            ([None, 3], -1e9, "hit"),
+            ([None, 3], 3.0, "hit"),
+            ([None, 3], 3.1, "miss"),
+            ([1, None], 1e9, "hit"),
+            ([1, None], 1.0, "hit"),
+            ([1, None], 0.9, "miss"),
+            ([None, 0], 0.0, "hit"),
+            ([None, 0], 0.1, "miss"),
+            ([0.1, 0.3], 0.3, "hit"),
+            ([0.1, 0.3], 0.1, "hit"),
+        ],
+    )
+    def test_is_closed_on_both_sides(
+        self, bounds: list[float | None], value: float, status: str
+    ) -> None:
+        assert judged(entry({"interval": bounds}), measured(value)).status == status
+
+    @given(
+        st.floats(-1e6, 1e6),
+        st.floats(1e-3, 1e6),
+        st.floats(-2e6, 2e6),
+        st.sampled_from(["both", "low", "high"]),
+    )
+    def test_a_hit_is_within_one_width_and_a_miss_beyond_it(
+        self, low: float, width: float, value: float, side: str
+    ) -> None:
+        bounds = [None if side == "high" else low, None if side == "low" else low + width]
+
+        item = judged(entry({"interval": bounds}), measured(value))
+
+        assert item.distance is not None
+        assert (item.status == "hit") == (abs(item.distance) <= 1)
+        outside = max(
+            0.0 if bounds[0] is None else bounds[0] - value,
+            0.0 if bounds[1] is None else value - bounds[1],
+        )
+        if outside <= 0:
+            assert item.status == "hit"
+        elif outside > 1e-8 * abs(value):
+            assert item.status == "miss"
+
+    @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+    def test_its_own_bounds_are_hits(self, low: float, width: float) -> None:
+        one = entry({"interval": [low, low + width]})
+
+        assert judged(one, measured(low)).status == "hit"
+        assert judged(one, measured(low + width)).status == "hit"
 
 
 class TestExact:
