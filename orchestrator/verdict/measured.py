@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,8 @@ class Measured:
     count: int
     step: str = ""
     point: tuple[tuple[str, Any], ...] = ()
+    values: tuple[Any, ...] = ()
+    """What each round said, where `value` is not computed."""
 
 
 class NotMeasured(Exception):
@@ -71,8 +74,10 @@ def computed(
     parts = {
         name: quantity(name, step, where, results, history) for name in formula.metrics(expression)
     }
+    if not parts:
+        raise NotMeasured(f"`{expression}` names no metric")
     values = {}
-    base = next(iter(parts.values())).unit if parts else ""
+    base = next(iter(parts.values())).unit
     for name, part in parts.items():
         if isinstance(part.value, (str, bool)):
             raise NotMeasured(f"`{name}` is `{part.value}`, not a number")
@@ -85,23 +90,31 @@ def computed(
         value = formula.evaluate(expression, values)
     except formula.FormulaError as error:
         raise NotMeasured(str(error)) from error
-    first = next(iter(parts.values()), Measured(0, "", 1))
+    first = next(iter(parts.values()))
     return Measured(value, unit, min(p.count for p in parts.values()), first.step, first.point)
 
 
 def _summary(matching: Sequence[Result], step: str, point: tuple[tuple[str, Any], ...]) -> Measured:
-    values = [r.value for r in matching]
-    unit = matching[0].unit
-    if any(r.unit != unit for r in matching):
-        raise NotMeasured(f"recorded in several units: {sorted({r.unit for r in matching})}")
-    if all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
-        whole = len(values) == 1
-        return Measured(
-            values[0] if whole else statistics.median(values), unit, len(values), step, point
+    values = tuple(r.value for r in matching)
+    units_found = sorted({r.unit for r in matching})
+    if len(units_found) > 1:
+        raise NotMeasured(f"recorded in several units: {units_found}")
+    (job, _), count = Counter((r.job, r.round) for r in matching).most_common(1)[0]
+    if count > 1:
+        raise NotMeasured(
+            f"recorded {count} times in one round of {job}; give each its own `point`"
         )
-    if any(type(v) is not type(values[0]) or v != values[0] for v in values):
-        raise NotMeasured(f"the rounds disagree: {', '.join(sorted({str(v) for v in values})[:4])}")
-    return Measured(values[0], unit, len(values), step, point)
+    numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+    if not numbers and any(not equal(v, values[0]) for v in values):
+        raise NotMeasured(disagreement(values))
+    value = statistics.median(values) if numbers and len(values) > 1 else values[0]
+    return Measured(value, units_found[0], len(values), step, point, values)
+
+
+def disagreement(values: Sequence[Any]) -> str:
+    """That the rounds say different things where they must say the same."""
+    shown = sorted({str(value) for value in values})
+    return f"the rounds disagree: {', '.join(shown[:4])}"
 
 
 def _why_nothing(metric: str, step: str | None, where: Point, history: History) -> str:
@@ -121,10 +134,11 @@ def _why_nothing(metric: str, step: str | None, where: Point, history: History) 
 
 
 def _holds(point: Point, where: Point) -> bool:
-    return all(axis in point and _equal(point[axis], value) for axis, value in where.items())
+    return all(axis in point and equal(point[axis], value) for axis, value in where.items())
 
 
-def _equal(one: Any, other: Any) -> bool:
+def equal(one: Any, other: Any) -> bool:
+    """Equality in which `true` is not 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 

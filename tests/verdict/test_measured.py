@@ -25,6 +25,11 @@ def why_not(call: Any, *arguments: Any) -> str:
 
 
 class TestBinding:
+    def test_to_the_one_point_that_is_named(self) -> None:
+        found = quantity("time", "run", {"n": 2}, POINTS, History())
+
+        assert found == Measured(20.0, "us", 1, "run", (("n", 2),), (20.0,))
+
     def test_two_points_are_not_one(self) -> None:
         why = why_not(quantity, "time", "run", {}, POINTS, History())
 
@@ -84,6 +89,14 @@ class TestRounds:
         why = why_not(quantity, "hash", None, {}, results, History())
 
         assert why.startswith("the rounds disagree: ")
+
+    def test_two_values_of_one_round_are_not_two_rounds(self) -> None:
+        """A loop inside the step that names no axis: their median would be of different things."""
+        results = [result("run", "time", 1.0), result("run", "time", 2.0)]
+
+        why = why_not(quantity, "time", None, {}, results, History())
+
+        assert why == "recorded 2 times in one round of run; give each its own `point`"
 
     def test_several_units_are_told(self) -> None:
         results = [result("run", "time", 1.0), result("run", "time", 1.0, "ms", round=1)]
@@ -157,6 +170,21 @@ class TestComputed:
 
         assert found.value == pytest.approx(value)
         assert (found.unit, found.step) == (unit, "run")
+
+    @pytest.mark.parametrize(
+        ("expression", "unit", "words"),
+        [
+            ("a - missing", "us", "no step recorded `missing`"),
+            ("a - word", "us", "`word` is `abc`, not a number"),
+            ("a - size.out", "us", "`size.out`: measured in `By`, expected in `us`"),
+            ("a / (b - b)", "1", "has no value"),
+            ("sqrt(b - a)", "1", "has no value"),
+            ("(0 - a) ** 0.5", "1", "has no value"),
+            ("2 * 3", "1", "names no metric"),
+        ],
+    )
+    def test_what_cannot_be_computed_says_why(self, expression: str, unit: str, words: str) -> None:
+        assert words in why_not(computed, expression, unit, None, {}, self.RESULTS, History())
 
     def test_counts_as_many_rounds_as_its_poorest_part(self) -> None:
         results = [result("run", "a", 1.0, round=r) for r in range(3)]

@@ -245,6 +245,12 @@ class TestCompute:
 
         assert (item.status, item.metric, item.measured) == ("hit", "a - b", 20.0)
 
+    def test_of_numbers_alone_is_missing(self) -> None:
+        item = judged(entry({"value": 6, "abs": 1}, compute="2 * 3"))
+
+        assert (item.status, item.reason) == ("missing", "`2 * 3` names no metric")
+
+
 class TestRequires:
     CONDITIONS = Conditions(
         {
