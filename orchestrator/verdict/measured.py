@@ -113,7 +113,7 @@ def _summary(matching: Sequence[Result], step: str, point: tuple[tuple[str, Any]
 
 def disagreement(values: Sequence[Any]) -> str:
     """That the rounds say different things where they must say the same."""
-    shown = sorted({str(value) for value in values})
+    shown = list(dict.fromkeys(str(value) for value in values))
     return f"the rounds disagree: {', '.join(shown[:4])}"
 
 

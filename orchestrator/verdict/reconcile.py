@@ -12,7 +12,14 @@ from orchestrator.store.history import History
 from orchestrator.store.results import Result
 from orchestrator.verdict import units
 from orchestrator.verdict.conditions import Conditions
-from orchestrator.verdict.measured import Measured, NotMeasured, computed, quantity
+from orchestrator.verdict.measured import (
+    Measured,
+    NotMeasured,
+    computed,
+    disagreement,
+    equal,
+    quantity,
+)
 
 HIT, MISS, MISSING = "hit", "miss", "missing"
 NOT_COMPARABLE, NEW = "not_comparable", "new"
@@ -109,6 +116,8 @@ class _Judge:
         if expect.kind == "hash":
             return _exactly(entry, measured, expect.hash)
         if expect.kind == "exact":
+            if any(not equal(value, measured.values[0]) for value in measured.values):
+                return _item(entry, MISS, measured, reason=disagreement(measured.values))
             return _exactly(entry, _in_unit(entry, measured), expect.value)
         if isinstance(measured.value, (str, bool)):
             return _item(entry, MISS, measured, reason=f"`{measured.value}` is not a number")
@@ -174,8 +183,7 @@ def _on_its_side(distance: float, inside: bool) -> tuple[float, bool]:
 
 
 def _exactly(entry: Entry, measured: Measured, wanted: Any) -> Item:
-    same = isinstance(measured.value, bool) == isinstance(wanted, bool) and measured.value == wanted
-    return _item(entry, HIT if same else MISS, measured)
+    return _item(entry, HIT if equal(measured.value, wanted) else MISS, measured)
 
 
 def expectation(entry: Entry) -> str:

@@ -161,6 +161,14 @@ class TestExact:
 
         assert item.status == status
 
+    def test_in_every_round(self) -> None:
+        results = [result("run", "time", v, "1", round=r) for r, v in enumerate((9, 9, 10))]
+
+        item = judged(entry({"value": 9, "exact": True}, unit="1"), *results)
+
+        assert item.status == "miss"
+        assert item.reason == "the rounds disagree: 9, 10"
+
     def test_converts_the_unit_first(self) -> None:
         item = judged(entry({"value": 2, "exact": True}, unit="ms"), measured(2000, "us"))
 
