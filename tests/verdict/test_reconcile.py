@@ -269,6 +269,26 @@ class TestRequires:
         caches="cold",
     )
 
+    @pytest.mark.parametrize(
+        ("requires", "reason"),
+        [
+            ({"gpu.0.name": "H100"}, "`gpu.0.name` is `H200`, required is `H100`"),
+            ({"gpu.0.ecc": "enabled"}, "`gpu.0.ecc` is unknown, required is `enabled`"),
+            ({"no.such": 1}, "`no.such` is unknown, required is `1`"),
+            ({"caches": "warm"}, "`caches` is `cold`, required is `warm`"),
+            ({"gpu.count": True}, "`gpu.count` is `1`, required is `True`"),
+        ],
+    )
+    @pytest.mark.parametrize("results", [[measured(100.0)], []], ids=["measured", "not measured"])
+    def test_unmet_is_not_comparable_whatever_was_measured(
+        self, requires: dict[str, Any], reason: str, results: list[Result]
+    ) -> None:
+        one = entry({"value": 100, "rel": "5%"}, requires=requires)
+
+        item = judged(one, *results, conditions=self.CONDITIONS)
+
+        assert (item.status, item.reason) == ("not_comparable", reason)
+
     def test_met_is_judged(self) -> None:
         one = entry({"value": 100, "rel": "5%"}, requires={"gpu.0.name": "H200", "caches": "cold"})
 
