@@ -28,7 +28,9 @@ class TestBinding:
     def test_to_the_one_point_that_is_named(self) -> None:
         found = quantity("time", "run", {"n": 2}, POINTS, History())
 
-        assert found == Measured(20.0, "us", 1, "run", (("n", 2),), (20.0,))
+        assert found == Measured(
+            20.0, "us", 1, "run", values=(20.0,), places=(("time", "run", (("n", 2),)),)
+        )
 
     def test_two_points_are_not_one(self) -> None:
         why = why_not(quantity, "time", "run", {}, POINTS, History())

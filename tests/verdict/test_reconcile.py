@@ -230,6 +230,24 @@ class TestRatio:
 
         assert (item.status, item.measured) == ("hit", 2.0)
 
+    @pytest.mark.parametrize(
+        ("value", "reference", "status", "reason"),
+        [
+            (1.0, 0.0, "missing", "the reference of the ratio is zero"),
+            ("word", 1.0, "miss", "`word` is not a number"),
+            (1.0, "word", "missing", "the reference of the ratio is `word`, not a number"),
+            (1.0, True, "missing", "the reference of the ratio is `True`, not a number"),
+        ],
+    )
+    def test_of_what_is_no_number(
+        self, value: object, reference: object, status: str, reason: str
+    ) -> None:
+        expect = {"value": 1, "rel": "1%", "ratio_to": {"metric": "base"}}
+
+        item = judged(entry(expect), measured(value), result("run", "base", reference))
+
+        assert (item.status, item.reason) == (status, reason)
+
     def test_to_something_of_another_kind(self) -> None:
         expect = {"value": 1, "rel": "1%", "ratio_to": {"metric": "base"}}
 
@@ -296,6 +314,33 @@ class TestRequires:
 
 
 class TestNew:
+    def test_what_nobody_predicted_is_told_with_all_its_rounds(self) -> None:
+        results = [result("run[n=1]", "extra", v, round=r) for r, v in enumerate((1.0, 9.0, 2.0))]
+
+        (item,) = reconcile(None, results, History(), Conditions())
+
+        assert (item.status, item.metric, item.where) == ("new", "extra", {"n": 1})
+        assert (item.measured, item.count, item.unit) == (2.0, 3, "us")
+
+    def test_what_was_predicted_or_used_by_a_prediction_is_not_new(self) -> None:
+        entries = ledger(
+            entry({"value": 1, "rel": "5%", "ratio_to": {"metric": "base"}}),
+            entry({"value": 1, "rel": "5%"}, id="e2", compute="a - b"),
+        )
+        results = [result("run", name, 1.0) for name in ("time", "base", "a", "b", "rest")]
+
+        items = reconcile(entries, results, History(), Conditions())
+
+        assert [item.metric for item in items if item.status == "new"] == ["rest"]
+
+    def test_rounds_that_disagree_are_shown_with_their_reason(self) -> None:
+        results = [result("run", "extra", v, "", round=r) for r, v in enumerate(("a", "b"))]
+
+        (item,) = reconcile(None, results, History(), Conditions())
+
+        assert (item.status, item.measured) == ("new", None)
+        assert "the rounds disagree: a, b" in item.reason
+
     def test_a_result_without_a_value_is_not_new(self) -> None:
         results = [result("run", "extra", None, status="error", note="x")]
 
