@@ -12,6 +12,27 @@ from orchestrator.verdict import units
 
 
 @pytest.mark.parametrize(
+    ("value", "unit", "wanted", "converted"),
+    [
+        (1.0, "ms", "us", 1000.0),
+        (2.5, "s", "ms", 2500.0),
+        (1500.0, "ns", "µs", 1.5),
+        (3.0, "μs", "us", 3.0),
+        (2.0, "h", "min", 120.0),
+        (1.0, "GBy", "MBy", 1000.0),
+        (1.0, "GiBy", "MiBy", 1024.0),
+        (1.0, "KiBy", "By", 1024.0),
+        (2.0, "TBy/s", "GB/s", 2000.0),
+        (50.0, "%", "1", 0.5),
+        (0.5, "", "%", 50.0),
+        (7.0, "TFLOP/s", "TFLOP/s", 7.0),
+    ],
+)
+def test_converts(value: float, unit: str, wanted: str, converted: float) -> None:
+    assert units.convert(value, unit, wanted) == pytest.approx(converted, rel=1e-12)
+
+
+@pytest.mark.parametrize(
     ("unit", "wanted"),
     [("us", "By"), ("", "us"), ("us", ""), ("TFLOP/s", "GFLOP/s"), ("GB", "GB/s"), ("S", "s")],
 )
