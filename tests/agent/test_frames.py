@@ -72,6 +72,17 @@ def test_noise_is_an_error_or_the_end_never_a_crash(noise: bytes) -> None:
         list(frames.read_frames(source.read))
 
 
+@settings(max_examples=200)
+@given(st.data())
+def test_a_changed_byte_never_raises_anything_else(data: st.DataObject) -> None:
+    raw = bytearray(frames.message({"type": "a" * 600}) + Packer().data("s", 5, b"x" * 400))
+    raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    source = io.BytesIO(bytes(raw))
+
+    with pytest.raises((FrameError, StreamEnded)):
+        list(frames.read_frames(source.read))
+
+
 class TestOversize:
     def test_a_length_beyond_the_limit_is_refused_before_it_is_read(self) -> None:
         header = struct.pack("!IBB", frames.MAX_PAYLOAD_BYTES + 1, frames.DATA, 0)
@@ -93,15 +104,56 @@ class TestOversize:
             assert isinstance(found, Data)
             assert len(found.body) == len(body)
 
+    def test_a_message_that_nobody_would_read_is_not_sent(self) -> None:
+        with pytest.raises(FrameError, match=r"a message of \d+ bytes"):
+            frames.message({"type": "plan", "text": "x" * (frames.MAX_PAYLOAD_BYTES + 1)})
+
+
 def one_frame(kind: int, payload: bytes, flags: int = 0) -> Callable[[int], bytes]:
     return io.BytesIO(struct.pack("!IBB", len(payload), kind, flags) + payload).read
 
 
 class TestDamage:
+    @pytest.mark.parametrize(
+        "payload",
+        [b"", b"{", b"null", b"[]", b'"type"', b"{}", b'{"type": 5}', b"\xff", b"[" * 100_000],
+    )
+    def test_a_message_that_is_none(self, payload: bytes) -> None:
+        with pytest.raises(FrameError, match="message"):
+            next(frames.read_frames(one_frame(frames.MESSAGE, payload)))
+
+    @pytest.mark.parametrize(
+        "payload",
+        [
+            b"",
+            b"short",
+            struct.pack("!QB", 0, 9) + b"name",
+            struct.pack("!QB", 0, 2) + b"\xff\xfe",
+        ],
+        ids=["empty", "short", "name cut", "name not utf-8"],
+    )
+    def test_data_that_is_none(self, payload: bytes) -> None:
+        with pytest.raises(FrameError, match="data frame"):
+            next(frames.read_frames(one_frame(frames.DATA, payload)))
+
     @pytest.mark.parametrize("kind", [0, 3, 255])
     def test_a_kind_that_does_not_exist(self, kind: int) -> None:
         with pytest.raises(FrameError, match=f"kind {kind}"):
             next(frames.read_frames(one_frame(kind, b"{}")))
+
+    @pytest.mark.parametrize("cut", [1, 5])
+    def test_a_deflated_payload_that_is_cut(self, cut: int) -> None:
+        payload = zlib.compress(b"x" * 100)[:-cut]
+
+        with pytest.raises(FrameError, match="damaged frame"):
+            next(frames.read_frames(one_frame(frames.DATA, payload, frames.DEFLATED)))
+
+    def test_bytes_behind_a_deflated_payload(self) -> None:
+        payload = zlib.compress(json.dumps({"type": "x"}).encode()) + b"more"
+
+        with pytest.raises(FrameError, match="damaged frame"):
+            next(frames.read_frames(one_frame(frames.MESSAGE, payload, frames.DEFLATED)))
+
 
 class TestPacker:
     def test_what_shrinks_is_deflated(self) -> None:
