@@ -69,6 +69,55 @@ class TestWriting:
 
         assert [event["text"] for event in journal.read(str(tmp_path / "j"))] == ["fine"]
 
+    def test_two_threads_do_not_share_a_number(self, tmp_path: Path) -> None:
+        writer = Journal(str(tmp_path / "j"))
+
+        def write_many() -> None:
+            for _ in range(200):
+                writer.write(journal.NOTE, text="x")
+
+        threads = [threading.Thread(target=write_many) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        writer.close()
+
+        numbers = [event["n"] for event in journal.read(str(tmp_path / "j"))]
+        assert numbers == list(range(800))
+
+    def test_a_full_disk_leaves_no_half_line_for_the_next_one_to_run_into(
+        self, tmp_path: Path
+    ) -> None:
+        """A limit on the file's size cuts a write in the middle, as a full disk does."""
+        program = """
+import resource, signal, sys
+from orchestrator.agent.journal import Journal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+writer = Journal(sys.argv[1])
+writer.write("note", text="one")
+resource.setrlimit(resource.RLIMIT_FSIZE, (300, resource.RLIM_INFINITY))
+try:
+    writer.write("note", text="x" * 1000)
+except OSError as error:
+    print(error.strerror)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+writer.write("note", text="two")
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / "j")],
+            cwd=Path(__file__).parent.parent.parent,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+
+        assert done.stdout == "File too large\n"
+        found = journal.read(str(tmp_path / "j"))
+        assert [(event["n"], event["text"]) for event in found] == [(0, "one"), (1, "two")]
+
+
 class TestReading:
     @given(EVENTS, st.lists(st.integers(0, 2000), max_size=10))
     def test_pieces_cut_anywhere_give_the_same_events(
@@ -93,6 +142,18 @@ class TestReading:
             file.write(half)
 
         assert len(journal.read(str(tmp_path / "j"))) == 1
+
+    @pytest.mark.parametrize(
+        "line", [b"x\n", b"5\n", b"{}\n", b"\xff\n", b"\n", b"[" * 99_999 + b"\n"]
+    )
+    def test_a_damaged_line_is_told(self, tmp_path: Path, line: bytes) -> None:
+        written(tmp_path / "j", "one")
+        with (tmp_path / "j").open("ab") as file:
+            file.write(line + b"\n")
+
+        with pytest.raises(ValueError, match=r".+"):
+            journal.read(str(tmp_path / "j"))
+
 
 def test_the_clock_is_utc_with_milliseconds() -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", journal.now())

@@ -38,3 +38,14 @@ class TestRoot:
     def test_a_run_has_a_plain_name(self, tmp_path: Path, name: str) -> None:
         with pytest.raises(ValueError, match="not a run id"):
             Root.at(str(tmp_path)).run(name)
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomically(str(path), "old\n")
+
+    with pytest.raises(UnicodeEncodeError):
+        write_atomically(str(path), "new\udcff\n")
+
+    assert path.read_text("utf-8") == "old\n"
+    assert list(tmp_path.iterdir()) == [path]
