@@ -77,6 +77,15 @@ class TestReceiving:
         assert store.missing([blob_hash(announced)]) == [blob_hash(announced)]
         assert reopened(tmp_path).missing([blob_hash(announced)]) == [blob_hash(announced)]
 
+    def test_a_blob_behind_a_refused_one_is_read_from_its_own_place(self, tmp_path: Path) -> None:
+        store = reopened(tmp_path)
+        with store.receive("pack") as pack:
+            with pytest.raises(BlobError):
+                pack.add(blob_hash(b"right"), 5, [b"wrong and long"])
+            pack.add(blob_hash(b"next"), 4, [b"next"])
+
+        assert reopened(tmp_path).read(blob_hash(b"next")) == b"next"
+
     def test_what_came_before_the_cut_is_not_sent_again(self, tmp_path: Path) -> None:
         hashes = [blob_hash(body) for body in (b"one", b"two")]
 
@@ -143,6 +152,16 @@ class TestDamage:
         with pytest.raises(BlobError):
             store.read(blob_hash(b"second"))
 
+    def test_a_pack_that_is_gone(self, tmp_path: Path) -> None:
+        stored(tmp_path, {"a": b"first"})
+        next(iter(tmp_path.glob("*.pack"))).unlink()
+        store = reopened(tmp_path)
+
+        with pytest.raises(BlobError, match="run again"):
+            store.read(blob_hash(b"first"))
+
+        assert reopened(tmp_path).missing([blob_hash(b"first")]) == [blob_hash(b"first")]
+
     @pytest.mark.parametrize("cut", [1, 10, 36])
     def test_an_index_that_was_cut_loses_its_last_row_only(self, tmp_path: Path, cut: int) -> None:
         stored(tmp_path, {"a": b"first", "b": b"second"})
@@ -153,6 +172,32 @@ class TestDamage:
 
         assert store.read(blob_hash(b"first")) == b"first"
         assert store.missing([blob_hash(b"second")]) == [blob_hash(b"second")]
+
+    def test_two_threads_that_meet_damage_forget_both_blobs(self, tmp_path: Path) -> None:
+        contents = {str(n): b"content %d" % n for n in range(50)}
+        stored(tmp_path, contents)
+        (pack,) = tmp_path.glob("*.pack")
+        pack.write_bytes(b"\0" * pack.stat().st_size)
+        store = reopened(tmp_path)
+        hashes = [blob_hash(body) for body in contents.values()]
+        told: list[str] = []
+
+        def read(some: list[str]) -> None:
+            for one in some:
+                try:
+                    store.read(one)
+                except BlobError:
+                    told.append(one)
+
+        threads = [threading.Thread(target=read, args=(hashes[n::2],)) for n in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+
+        assert sorted(told) == sorted(hashes)
+        assert reopened(tmp_path).missing(hashes) == hashes
+
 
 class TestCopyOut:
     def test_writes_a_new_file_with_its_mode(self, tmp_path: Path) -> None:
