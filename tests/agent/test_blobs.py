@@ -93,9 +93,13 @@ class TestReceiving:
             yield b"tw"
             raise ConnectionError
 
-        with pytest.raises(ConnectionError), reopened(tmp_path).receive("pack") as pack:
-            pack.add(hashes[0], 3, [b"one"])
-            pack.add(hashes[1], 3, pieces_until_the_link_breaks())
+        def receive() -> None:
+            with reopened(tmp_path).receive("pack") as pack:
+                pack.add(hashes[0], 3, [b"one"])
+                pack.add(hashes[1], 3, pieces_until_the_link_breaks())
+
+        with pytest.raises(ConnectionError):
+            receive()
 
         assert reopened(tmp_path).missing(hashes) == [hashes[1]]
 

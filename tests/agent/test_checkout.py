@@ -148,9 +148,34 @@ class TestEntries:
         with pytest.raises(TreeError, match="which is not a file"):
             checkout.entries(record + b"\0")
 
+    @pytest.mark.parametrize(
+        "path", [b"", b"/etc/passwd", b"../x", b"a/../../x", b"..", b"a//b", b"./a", b"a/"]
+    )
+    def test_what_leaves_the_tree_is_refused(self, path: bytes) -> None:
+        with pytest.raises(TreeError, match="outside the tree"):
+            checkout.entries(b"100644 blob " + b"a" * 40 + b"\t" + path + b"\0")
+
+    @pytest.mark.parametrize("blob", [b"", b"a" * 39, b"A" * 40, b"g" * 40, b"../../x"])
+    def test_what_is_no_hash_is_refused(self, blob: bytes) -> None:
+        with pytest.raises(TreeError, match="which is not a file"):
+            checkout.entries(b"100644 blob " + blob + b"\tpath\0")
+
+
 class TestRootHash:
     def test_of_nothing(self) -> None:
         assert tree_hash({}) == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+    def test_a_file_and_a_directory_of_one_name_are_refused(self) -> None:
+        for order in (("a", "a/b"), ("a/b", "a")):
+            found = [Entry("100644", "0" * 40, name.encode()) for name in order]
+            with pytest.raises(TreeError, match="is a file and a directory"):
+                checkout.root_hash(found, "sha1")
+
+    def test_one_path_twice_is_refused(self) -> None:
+        found = [Entry("100644", "0" * 40, b"a"), Entry("100644", "1" * 40, b"a")]
+
+        with pytest.raises(TreeError, match="stands twice"):
+            checkout.root_hash(found, "sha1")
 
     def test_a_mode_changes_it(self) -> None:
         assert tree_hash({"a": b"x"}) != tree_hash({"a": executable(b"x")})
