@@ -208,6 +208,32 @@ class TestTampering:
         assert (outside / "b").read_text("ascii") == "precious"
         assert not (host.target / "deep").exists()
 
+    @pytest.mark.parametrize(
+        "text", ["", "{", "null", "5", "[5]", '[["a"]]', "[[5, 5, 5, 5]]", "[" * 100_000]
+    )
+    def test_a_damaged_index_makes_it_useless_not_fatal(self, host: Host, text: str) -> None:
+        (host.spares[0] / "index.json").write_text(text, "ascii")
+
+        assert host.claim(FILES) == set()
+        assert not host.target.exists()
+
+    def test_one_that_cannot_be_cleaned_is_dropped(
+        self, host: Host, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (host.tree / "more").write_text("x", "ascii")
+        real = os.unlink
+
+        def refuse(path: Any, *more: Any, **named: Any) -> None:
+            if os.fsencode(path).endswith(b"more") and not named:
+                raise PermissionError(1, "not permitted")
+            real(path, *more, **named)
+
+        monkeypatch.setattr(os, "unlink", refuse)
+
+        assert host.claim(FILES) == set()
+        assert not host.target.exists()
+
+
 def wait_for_the_clock_of(path: Path) -> None:
     """Until a change would get another change time: a file system's clock ticks now and then."""
     probe = path.parent.parent.parent.parent / "probe"
