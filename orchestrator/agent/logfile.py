@@ -8,6 +8,7 @@ says how much is missing.
 from __future__ import annotations
 
 import os
+import re
 from typing import Sequence
 
 MASK = b"[secret]"
@@ -55,31 +56,44 @@ class LogFile:
 
 
 class Masker:
-    """Replaces secret values in a stream, also where one is cut by the end of a piece."""
+    """Replaces secret values in a stream, wherever it is cut.
+
+    Of the values that could be meant, the leftmost counts, and of those the longest.
+    """
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
-        self._secrets = sorted((s for s in secrets if s), key=len, reverse=True)
-        self._held = b""
+        self._secrets = sorted({s for s in secrets if s}, key=len, reverse=True)
+        self._pattern = re.compile(b"|".join(map(re.escape, self._secrets)))
         self._overlap = max((len(s) for s in self._secrets), default=1) - 1
+        self._held = b""
 
     def mask(self, piece: bytes) -> bytes:
+        """What may be let go of the stream so far."""
         if not self._secrets:
             return piece
         text = self._held + piece
-        for secret in self._secrets:
-            text = text.replace(secret, MASK)
-        cut = self._safe_cut(text)
-        self._held = text[cut:]
-        return text[:cut]
+        unsure = self._unsure(text, 0)
+        out, place = [], 0
+        for match in self._pattern.finditer(text):
+            if match.start() >= unsure:
+                break
+            out += [text[place : match.start()], MASK]
+            place = match.end()
+            if unsure < place:
+                unsure = self._unsure(text, place)
+        self._held = text[unsure:]
+        return b"".join([*out, text[place:unsure]])
 
     def rest(self) -> bytes:
+        """What was held back, now that nothing follows."""
         held, self._held = self._held, b""
-        return held
+        return self._pattern.sub(MASK, held) if held else b""
 
-    def _safe_cut(self, text: bytes) -> int:
-        """Where the text may be let go: before anything that could be the start of a secret."""
-        for start in range(max(len(text) - self._overlap, 0), len(text)):
-            if any(secret.startswith(text[start:]) for secret in self._secrets):
+    def _unsure(self, text: bytes, place: int) -> int:
+        """Where the first thing begins that could become a value, or a longer one."""
+        for start in range(max(len(text) - self._overlap, place), len(text)):
+            tail = text[start:]
+            if any(len(tail) < len(s) and s.startswith(tail) for s in self._secrets):
                 return start
         return len(text)
 

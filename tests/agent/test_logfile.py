@@ -107,6 +107,13 @@ def masked_at_once(secrets: list[bytes], text: bytes) -> bytes:
 
 
 class TestMasking:
+    @settings(max_examples=500)
+    @given(SECRETS, st.text("ab[]s", max_size=40).map(str.encode), st.lists(st.integers(0, 40)))
+    def test_is_the_same_wherever_the_stream_is_cut(
+        self, secrets: list[bytes], text: bytes, cuts: list[int]
+    ) -> None:
+        assert streamed(secrets, text, cuts) == masked_at_once(secrets, text)
+
     @settings(max_examples=300)
     @given(
         st.lists(st.binary(min_size=6, max_size=12), min_size=1, max_size=3),
@@ -128,6 +135,11 @@ class TestMasking:
         text = b"a hunter2 b hunter hunter22"
 
         assert streamed([b"hunter2"], text, list(range(40))) == b"a [secret] b hunter [secret]2"
+
+    def test_a_secret_that_begins_another_one_hides_all_of_the_longer(self) -> None:
+        for cut in range(12):
+            assert streamed([b"token", b"token-long"], b"token-long", [cut]) == MASK
+            assert streamed([b"token", b"token-long"], b"token-lo", [cut]) == MASK + b"-lo"
 
     def test_the_start_of_a_secret_is_not_held_back_for_ever(self) -> None:
         masker = Masker([b"secret-value"])
