@@ -85,6 +85,50 @@ class TestCap:
         assert len(log.recent) == 8192
 
 
+class TestFullDisk:
+    def test_the_step_goes_on_and_the_loss_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        log = LogFile(str(tmp_path / "log"), 1000)
+        log.write(b"before\n")
+        full: list[bool] = [True]
+        real = os.write
+
+        def write(handle: int, data: Any) -> int:
+            if full[0]:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return real(handle, data)
+
+        monkeypatch.setattr(os, "write", write)
+        log.write(b"lost")
+        log.write(b" too\n")
+        full[0] = False
+        log.write(b"after\n")
+        log.close()
+
+        assert log.problem == "No space left on device"
+        text = (tmp_path / "log").read_bytes()
+        assert text.startswith(b"before\n")
+        assert text.endswith(b"after\n")
+        assert b"\n[orch: 9 bytes could not be written: No space left on device]\n" in text
+        assert log.recent == b"before\nlost too\nafter\n"
+
+    def test_a_disk_that_stays_full_is_no_error_either(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        log = LogFile(str(tmp_path / "log"), 20)
+
+        def write(handle: int, data: Any) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(os, "write", write)
+        log.write(b"x" * 100)
+        log.close()
+
+        assert log.problem == "No space left on device"
+        assert (tmp_path / "log").read_bytes() == b""
+
+
 SECRETS = st.lists(st.text("ab[]s", min_size=1, max_size=6).map(str.encode), min_size=1, max_size=3)
 
 
