@@ -22,6 +22,7 @@ from orchestrator.agent import (
     checkout,
     environment,
     journal,
+    leases,
     processes,
     spare,
 )
@@ -220,7 +221,8 @@ class Supervisor:
                 )
                 self._carry_out(job, mark, folder, self._job_env(job, mark, folder, gpus))
         except NoGpu as error:
-            self._end(job, Outcome(journal.FAILED, reason=str(error)))
+            state = journal.CANCELLED if self._is_cancelled() else journal.FAILED
+            self._end(job, Outcome(state, reason=str(error)))
 
     def _carry_out(self, job: Job, mark: str, folder: str, env: Mapping[str, str]) -> None:
         workdir = os.path.join(self._folder.tree, job.workdir)
@@ -261,9 +263,7 @@ class Supervisor:
         )
         if job.guards:
             env["ORCH_GUARDS"] = ",".join(job.guards)
-        if gpus:
-            env["CUDA_VISIBLE_DEVICES"] = ",".join(str(gpu["uuid"]) for gpu in gpus)
-            env["HIP_VISIBLE_DEVICES"] = ",".join(str(gpu["index"]) for gpu in gpus)
+        env.update(leases.variables(gpus))
         return env
 
     # -- the end
@@ -354,7 +354,15 @@ def _wake_on_signals(on_signal: Any) -> int:
 
 
 def _list_gpus() -> Sequence[Any]:
-    return environment.visible_gpus(GPU_LIST_DEADLINE_S)
+    """The GPUs of this host.
+
+    Raises:
+        NoGpu: there are some, and nobody told of them in time.
+    """
+    try:
+        return environment.visible_gpus(GPU_LIST_DEADLINE_S)
+    except environment.ProbeError as error:
+        raise NoGpu(str(error)) from error
 
 
 def _gpu_state() -> str:

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 GIB = 1 << 30
 
 
-def gpu(index: int, pids: list[int] | None = None, **more: Any) -> dict[str, Any]:
+def gpu(index: int, pids: Sequence[int | None] | None = None, **more: Any) -> dict[str, Any]:
     """A GPU as `environment.visible_gpus` lists it, free unless told otherwise."""
     facts = {
         "index": index,
@@ -123,6 +123,11 @@ class TestTaking:
         assert lock.name == "GPU-00.lock"
         assert told["holder"] == "run-1 step"
 
+    def test_a_gpu_without_a_uuid_is_leased_by_its_number(self, tmp_path: Path) -> None:
+        with Host(tmp_path, gpu(3, uuid=None)).lease(1) as taken:
+            assert taken[0]["index"] == 3
+            assert [p.name for p in tmp_path.iterdir()] == ["index-3.lock"]
+
     def test_a_uuid_is_no_path(self, tmp_path: Path) -> None:
         folder = tmp_path / "leases"
         folder.mkdir()
@@ -138,6 +143,14 @@ class TestOthers:
         with another_process_holds(tmp_path, "GPU-00"), host.lease(1) as taken:
             assert taken[0]["index"] == 1
 
+    def test_who_holds_it_is_told(self, tmp_path: Path) -> None:
+        host = Host(tmp_path, gpu(0))
+
+        with another_process_holds(tmp_path, "GPU-00"):
+            said = host.refusal(1)
+
+        assert said == ("no free GPU within 0 s: GPU 0 is leased by run-other sweep[n=1]")
+
     def test_it_is_waited_for(self, tmp_path: Path) -> None:
         host = Host(tmp_path, gpu(0))
         looks: list[float] = []
@@ -149,6 +162,26 @@ class TestOthers:
         with host.lease(1, wait_s=30, listing=listing) as taken:
             assert taken[0]["index"] == 0
         assert len(looks) == 3
+
+    def test_processes_of_strangers_keep_it_from_us(self, tmp_path: Path) -> None:
+        host = Host(tmp_path, gpu(0, [17, 4]), gpu(1))
+
+        with host.lease(1) as taken:
+            assert taken[0]["index"] == 1
+        assert host.refusal(2) == "no 2 free GPUs within 0 s: GPU 0 is used by processes 17, 4"
+
+    def test_a_process_whose_number_is_hidden_does_too(self, tmp_path: Path) -> None:
+        said = Host(tmp_path, gpu(0, [None, 5])).refusal(1)
+
+        assert "GPU 0 is used by processes 5, unknown" in said
+
+    @pytest.mark.parametrize("memory_used", [None, 300 << 20, 100 * GIB])
+    def test_unknown_processes_keep_it_from_us_when_memory_is_in_use_or_unknown(
+        self, tmp_path: Path, memory_used: int | None
+    ) -> None:
+        host = Host(tmp_path, gpu(0, foreign_pids=None, memory_used=memory_used))
+
+        assert "nobody can tell who uses GPU 0 (" in host.refusal(1)
 
     def test_unknown_processes_on_an_empty_gpu_do_not(self, tmp_path: Path) -> None:
         """A CUDA context alone holds more memory than that."""
@@ -171,8 +204,42 @@ class TestRefusals:
 
         assert said == "the step wants 2 GPUs, this host shows 1"
 
+    def test_a_host_without_gpus(self, tmp_path: Path) -> None:
+        assert Host(tmp_path).refusal(1) == "the step wants 1 GPU, this host shows none"
+
+    def test_a_cancelled_run_does_not_wait(self, tmp_path: Path) -> None:
+        host = Host(tmp_path, gpu(0, [1]))
+        begun = time.monotonic()
+
+        said = host.refusal(1, wait_s=60, cancelled=lambda: True)
+
+        assert time.monotonic() - begun < 5
+        assert said == "the run was cancelled while it waited for a GPU"
+
     def test_a_listing_that_fails_is_told_at_once(self, tmp_path: Path) -> None:
         def listing() -> list[Any]:
             raise NoGpu("the GPUs of this host could not be listed: the driver hangs")
 
         assert "the driver hangs" in Host(tmp_path).refusal(1, wait_s=60, listing=listing)
+
+
+class TestVariables:
+    def test_nvidia_is_told_by_uuid(self) -> None:
+        uuid = "GPU-7f0c1e2a-1111-2222-3333-444455556666"
+
+        assert leases.variables([gpu(2, uuid=uuid)]) == {"CUDA_VISIBLE_DEVICES": uuid}
+
+    def test_a_mig_slice_too(self) -> None:
+        uuid = "MIG-7f0c1e2a-1111-2222-3333-444455556666"
+
+        assert leases.variables([gpu(0, uuid=uuid)]) == {"CUDA_VISIBLE_DEVICES": uuid}
+
+    @pytest.mark.parametrize("uuid", ["4eff74a0-0000-1000-80d8-56dbd33d0327", "0x1234", None])
+    def test_others_by_their_number(self, uuid: str | None) -> None:
+        """ROCm reads CUDA_VISIBLE_DEVICES too, and finds no device under a strange name."""
+        both = [gpu(1, uuid=uuid), gpu(3, uuid=uuid)]
+
+        assert leases.variables(both) == {"HIP_VISIBLE_DEVICES": "1,3"}
+
+    def test_none_without_a_gpu(self) -> None:
+        assert leases.variables([]) == {}
