@@ -161,7 +161,7 @@ class JobRun:
             return Outcome(journal.CANCELLED, reason="the run was cancelled")
         assert self._status is not None
         if os.WIFSIGNALED(self._status):
-            name = signal.Signals(os.WTERMSIG(self._status)).name.replace("SIG", "", 1)
+            name = processes.signal_name(os.WTERMSIG(self._status))
             return Outcome(journal.FAILED, signal=name, reason=f"killed by signal {name}")
         code = os.WEXITSTATUS(self._status)
         if code == 0:

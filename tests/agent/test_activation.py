@@ -100,6 +100,19 @@ class TestPython:
 
         assert run(env, "python") == "mine"
 
+    @pytest.mark.parametrize("what", ["missing", "no program", "folder"])
+    def test_one_that_cannot_be_run_is_told(self, tmp_path: Path, what: str) -> None:
+        path = tmp_path / "python3"
+        if what == "no program":
+            path.write_text("x", "ascii")
+        if what == "folder":
+            path.mkdir()
+
+        said = failure(tmp_path, Activation(python=str(path)))
+
+        assert said == f"`python: {path}` is not an executable file on this host"
+
+
 class TestVenv:
     def test_its_python_and_programs_come_first(self, tmp_path: Path) -> None:
         venvs.create(tmp_path / "my env", with_pip=False)
@@ -141,6 +154,25 @@ class TestSetup:
 
         assert env["X"] == "declared"
 
+    @pytest.mark.parametrize(
+        ("setup", "said"),
+        [
+            ("echo trouble >&2\nfalse\n", "`setup:` ended with exit code 1: trouble"),
+            ("exit 7", "`setup:` ended with exit code 7: no output"),
+            ("no_such_program_here", "no_such_program_here"),
+            ("false | true", "`setup:` ended with exit code 1"),
+            ("echo one; echo two; echo three; echo four; false", "two / three / four"),
+            ("if then", "syntax error"),
+            ("kill -9 $$", "`setup:` ended with signal KILL"),
+            ("exit 0", "`setup:` ended the shell"),
+            ("exec true", "`setup:` ended the shell"),
+        ],
+    )
+    def test_one_that_fails_is_told_with_its_last_words(
+        self, tmp_path: Path, setup: str, said: str
+    ) -> None:
+        assert said in failure(tmp_path, Activation(setup=setup))
+
     def test_one_that_hangs_is_ended_with_all_it_started(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -153,6 +185,20 @@ class TestSetup:
         assert "did not end within" in said
         assert time.monotonic() - begun < 10
         assert not is_running(int(pid_file.read_text("ascii")))
+
+    def test_the_users_start_up_files_are_not_read(self, tmp_path: Path) -> None:
+        """bash reads ~/.bashrc where it thinks that sshd has started it."""
+        (tmp_path / "home").mkdir()
+        (tmp_path / "home/.bashrc").write_text("export FROM_BASHRC=yes\n", "ascii")
+
+        env = enter(
+            tmp_path,
+            Activation(setup="export X=1"),
+            SSH_CLIENT="10.0.0.1 5 22",
+            SSH_CONNECTION="10.0.0.1 5 10.0.0.2 22",
+        )
+
+        assert "FROM_BASHRC" not in env
 
     def test_its_output_is_kept_in_the_log(self, tmp_path: Path) -> None:
         enter(tmp_path, Activation(setup="echo hello; echo there >&2"))
