@@ -115,7 +115,8 @@ class Supervisor:
     def _make_ready(self) -> caches.Caches:
         plan = self._plan
         try:
-            held = caches.prepare(plan.caches, self._root, self._folder, plan.experiment)
+            own = caches.overridden_in([plan.env, *(job.env for job in plan.jobs)])
+            held = caches.prepare(plan.caches, self._root, self._folder, plan.experiment, own)
         except (caches.CacheBusy, OSError) as error:
             raise _CannotStart(f"the caches cannot be made ready: {error}") from error
         self._tell(journal.CACHES, **held.facts)

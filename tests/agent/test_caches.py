@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -152,6 +153,17 @@ class TestCleared:
 
         close(prepare(root, "cleared"))
 
+    def test_one_that_keeps_does_not_wait_for_ever_for_one_that_wipes(
+        self, root: Root, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(caches, "_SHARE_DEADLINE_S", 0.1)
+        Path(root.caches, "exp").mkdir()
+        with Path(root.caches, "exp.lock").open("w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+
+            with pytest.raises(CacheBusy, match="has been wiping"):
+                prepare(root, "kept")
+
     def test_two_that_keep_share(self, root: Root) -> None:
         with another_run(root, "kept"):
             close(prepare(root, "kept"))
@@ -161,3 +173,19 @@ class TestCleared:
         close(made)
 
         assert made.state == "wiped"
+
+
+class TestOverridden:
+    def test_a_variable_that_the_experiment_sets_itself_makes_the_state_unknown(
+        self, root: Root
+    ) -> None:
+        environments = [{"X": "1"}, {"TRITON_CACHE_DIR": "/shared", "OTHER": "x"}]
+        named = caches.overridden_in(environments)
+
+        made = caches.prepare("isolated", root, root.run("run-1"), "exp", named)
+
+        assert named == ["TRITON_CACHE_DIR"]
+        assert (made.state, made.facts["overridden"]) == ("unknown", named)
+
+    def test_others_do_not(self) -> None:
+        assert caches.overridden_in([{"X": "1"}, {}]) == []
