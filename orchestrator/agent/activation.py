@@ -15,7 +15,7 @@ import tempfile
 from typing import IO, Mapping
 
 from orchestrator.agent.plan import Activation
-from orchestrator.agent.processes import signal_name
+from orchestrator.agent.signals import signal_name
 
 DEADLINE_S = 120.0
 

@@ -15,7 +15,8 @@ from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.frames import PIECE_BYTES, Data, StreamEnded
 from orchestrator.agent.layout import RunFolder
 from orchestrator.agent.logfile import last_lines
-from orchestrator.agent.rescue import is_supervised, order_cancel, rescue
+from orchestrator.agent.rescue import order_cancel, rescue
+from orchestrator.agent.runlock import is_supervised
 
 _LOOK_S = 0.02
 _BEAT_S = 5.0

@@ -12,6 +12,7 @@ from typing import Callable, Collection, Mapping, Sequence
 from orchestrator.agent import evidence, journal, processes
 from orchestrator.agent.logfile import LogFile, last_lines
 from orchestrator.agent.plan import Job
+from orchestrator.agent.signals import signal_name
 from orchestrator.agent.spawn import SpawnError, spawn
 
 KILL_DEADLINE_S = 10.0
@@ -161,7 +162,7 @@ class JobRun:
             return Outcome(journal.CANCELLED, reason="the run was cancelled")
         assert self._status is not None
         if os.WIFSIGNALED(self._status):
-            name = processes.signal_name(os.WTERMSIG(self._status))
+            name = signal_name(os.WTERMSIG(self._status))
             return Outcome(journal.FAILED, signal=name, reason=f"killed by signal {name}")
         code = os.WEXITSTATUS(self._status)
         if code == 0:

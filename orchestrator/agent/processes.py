@@ -92,15 +92,6 @@ def catches(pid: int, number: int) -> bool:
     return False
 
 
-def signal_name(number: int) -> str:
-    """`TERM`, `KILL`, ...; `RTMIN+6` for a real-time signal, which has no name of its own."""
-    try:
-        return signal.Signals(number).name.replace("SIG", "", 1)
-    except ValueError:
-        first = int(getattr(signal, "SIGRTMIN", number + 1))
-        return f"RTMIN+{number - first}" if number > first else str(number)
-
-
 def send(pids: Iterable[int], number: int) -> None:
     """Signal processes; those that are gone by now are what we wanted."""
     for pid in pids:

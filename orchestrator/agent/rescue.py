@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
 from typing import Any
 
-from orchestrator.agent import journal, processes
+from orchestrator.agent import journal, processes, runlock
 from orchestrator.agent.layout import RunFolder, write_atomically
 from orchestrator.agent.plan import Plan
 
 _KILL_DEADLINE_S = 10.0
 
 
-def is_supervised(run: RunFolder) -> bool:
-    """Whether the run's supervisor lives: it holds the lock for as long as it does."""
-    try:
-        handle = os.open(run.lock, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
-
-
 def order_cancel(run: RunFolder, who: str) -> bool:
     """Tell the supervisor to stop; False when there is none any more."""
-    if not is_supervised(run):
+    if not runlock.is_supervised(run):
         return False
     write_atomically(run.cancel, who or "somebody")
     with open(run.supervisor, encoding="utf-8") as file:
@@ -46,11 +30,9 @@ def rescue(run: RunFolder) -> None:
 
     Whoever gets the run's lock does it; the others find a run that has ended.
     """
-    handle = os.open(run.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        handle = runlock.hold(run)
     except BlockingIOError:
-        os.close(handle)
         return
     try:
         # Imported here: a follower hardly ever needs what this pulls in.
