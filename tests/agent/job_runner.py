@@ -55,9 +55,9 @@ def run_job(
     Args:
         order: `log_limit_bytes`; `secrets`; `gpu_state`, the text to be logged; `cancel_when`, a
             file whose existence cancels; `before`, a script that is started beside the job, as a
-            hung probe would be; `deaf_to`, signals that the supervisor ignores and blocks, as it may
-            from whoever started it; `oom_counts`, what the kernel says before and after; `log_fails`,
-            the text of an error that every write to the log raises.
+            hung probe would be; `deaf_to`, signals that the supervisor was started to ignore and
+            block; `oom_counts`, what the kernel says before and after; `log_fails`, the text of an
+            error that every write to the log raises.
     """
     runner = start_job(
         folder, script, timeout_s=timeout_s, signal=signal, grace_s=grace_s, env=env, **order

@@ -92,6 +92,13 @@ class TestEnding:
 
         assert ran.log == "step\n"
 
+    def test_signals_and_standard_input_are_as_in_a_fresh_shell(self, tmp_path: Path) -> None:
+        script = "grep -E 'Sig(Blk|Ign)' /proc/self/status; cat"
+
+        ran = run_job(tmp_path, script, deaf_to=["QUIT", "USR1", "PIPE"])
+
+        assert ran.log == "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n"
+
     def test_no_file_of_the_supervisor_stays_open_in_it(self, tmp_path: Path) -> None:
         ran = run_job(tmp_path, "ls /proc/self/fd | tr '\\n' ' '")
 
