@@ -197,6 +197,9 @@ class Supervisor:
         gathered = collect(job.collect, workdir, files, since_ns, self._masks)
         for note in gathered.notes:
             self._teller.note("warning", note, id=job.id)
+        if outcome.log_problem:
+            text = f"the log is not complete: {outcome.log_problem}"
+            self._teller.note("error", text, id=job.id)
         if outcome.survivors:
             text = f"processes survived KILL: {', '.join(outcome.survivors)}"
             self._teller.note("error", text, id=job.id, quarantine=True)

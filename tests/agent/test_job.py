@@ -347,6 +347,22 @@ class TestEvidence:
 
 
 class TestOutOfMemory:
+    @pytest.mark.parametrize("script", ["kill -9 $$", "bash -c 'kill -9 $$' || exit 137; echo x"])
+    @pytest.mark.parametrize(
+        ("counts", "mark"), [((3, 4), True), ((3, 3), False), ((None, 4), None), ((3, None), None)]
+    )
+    def test_is_marked_when_the_kernel_says_so_and_unknown_when_it_says_nothing(
+        self,
+        tmp_path: Path,
+        script: str,
+        counts: tuple[int | None, int | None],
+        mark: bool | None,
+    ) -> None:
+        ran = run_job(tmp_path, script, oom_counts=counts)
+
+        assert ran.outcome.state == "failed"
+        assert ran.outcome.out_of_memory is mark
+
     def test_other_ends_are_not_asked_about(self, tmp_path: Path) -> None:
         ran = run_job(tmp_path, "exit 1", oom_counts=[3, 4])
 
@@ -373,3 +389,27 @@ class TestSecrets:
 
         assert ran.log == "it is [secret]\n[secret]\n"
         assert ran.outcome.tail == ["it is [secret]", "[secret]"]
+
+    def test_a_program_that_cannot_start_does_not_show_them(self, tmp_path: Path) -> None:
+        ran = run_job(tmp_path, ["hunter2-secret/x"], secrets=["hunter2-secret"])
+
+        assert "hunter2-secret" not in ran.log
+        assert "hunter2-secret" not in ran.outcome.reason
+
+
+class TestTrouble:
+    def test_a_log_that_cannot_be_written_does_not_stop_the_step(self, tmp_path: Path) -> None:
+        (tmp_path / "log").symlink_to("/dev/full")
+
+        ran = run_job(tmp_path, "echo lost; touch ran; exit 3")
+
+        assert (ran.outcome.state, ran.outcome.exit_code) == ("failed", 3)
+        assert (tmp_path / "work/ran").exists()
+        assert ran.outcome.log_problem == "No space left on device"
+        assert ran.outcome.tail == ["lost"]
+
+    def test_trouble_of_ours_leaves_no_process_behind(self, tmp_path: Path) -> None:
+        ran = run_job(tmp_path, "echo output; sleep 60 & sleep 60", log_fails="the disk burns")
+
+        assert ran.outcome.state == "broken: the disk burns"
+        assert ran.outcome.leftover == []
