@@ -212,12 +212,13 @@ class Supervisor:
         """Zip the steps while the host is looked at once more, then the journal."""
         looking = threading.Thread(target=self._snapshot, args=("after",), daemon=True)
         looking.start()
-
-        def last_word() -> None:
-            looking.join(timeout=SNAPSHOT_DEADLINE_S + 5)
-            self._end_the_rest()
-
-        bundle.write(self._folder, before_the_journal=last_word)
+        bundle.write(
+            self._folder,
+            note=lambda text: self._teller.note("warning", text),
+            after_the_steps=lambda: looking.join(timeout=SNAPSHOT_DEADLINE_S + 5),
+            before_the_journal=self._end_the_rest,
+            secrets=self._masks,
+        )
         self._teller.sync()
 
     def _end_the_rest(self) -> None:
