@@ -8,7 +8,6 @@ no such file costs the others.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import json
@@ -19,9 +18,9 @@ import zlib
 from typing import IO, Any, Callable, Iterator, Sequence
 
 from orchestrator.agent import manifest
-from orchestrator.agent.collect import holds_any
 from orchestrator.agent.layout import RunFolder, write_atomically
 from orchestrator.agent.manifest import MAX_BYTES, MAX_FILES, Manifest, Member, Places
+from orchestrator.agent.plainfile import holds_any, open_plain
 
 # What the steps leave to the conditions and the journal.
 RESERVED_FILES = 1000
@@ -91,19 +90,6 @@ def write(
     facts = {"size": growing.size, "sha256": digest, "files": len(contents.members)}
     write_atomically(run.bundle_facts, json.dumps(facts))
     return facts
-
-
-def open_plain(path: str) -> io.FileIO:
-    """Open a file for reading that is one; never what a link leads to, and never waiting.
-
-    Raises:
-        OSError: it is none, or cannot be read.
-    """
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(errno.EINVAL, "it is not a plain file")
-    return io.FileIO(handle)
 
 
 class _Growing:

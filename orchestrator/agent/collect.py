@@ -16,6 +16,7 @@ from typing import Sequence
 
 from orchestrator.agent.manifest import Places
 from orchestrator.agent.patterns import matches
+from orchestrator.agent.plainfile import holds_any
 
 MAX_FILES = 20_000
 MAX_BYTES = 16 << 30
@@ -136,18 +137,3 @@ class _Collector:
             return
         self.done.files += 1
         self.done.size += os.path.getsize(place)
-
-
-def holds_any(path: str, secrets: Sequence[bytes]) -> bool:
-    """Whether a file contains one of the values."""
-    overlap = max(len(secret) for secret in secrets) - 1
-    kept = b""
-    with open(path, "rb") as file:
-        while True:
-            piece = file.read(1 << 20)
-            if not piece:
-                return False
-            window = kept + piece
-            if any(secret in window for secret in secrets):
-                return True
-            kept = window[-overlap:] if overlap else b""

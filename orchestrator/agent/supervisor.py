@@ -23,6 +23,7 @@ from orchestrator.agent import (
     jobenv,
     journal,
     processes,
+    recorded,
     spare,
 )
 from orchestrator.agent.blobs import BlobStore
@@ -203,8 +204,16 @@ class Supervisor:
         if outcome.survivors:
             text = f"processes survived KILL: {', '.join(outcome.survivors)}"
             self._teller.note("error", text, id=job.id, quarantine=True)
-        results = _count_lines(env["ORCH_RESULTS"])
+        results = self._settle_results(job, env["ORCH_RESULTS"])
         self._teller.job_ended(job, outcome, files=gathered.files, results=results)
+
+    def _settle_results(self, job: Job, path: str) -> int:
+        try:
+            return recorded.settle(path, self._masks)
+        except OSError as error:
+            text = f"what the step recorded cannot be read: {error.strerror}"
+            self._teller.note("error", text, id=job.id)
+            return 0
 
     # -- the end
 
@@ -256,14 +265,6 @@ def _list_gpus() -> Sequence[Any]:
 
 def _gpu_state() -> str:
     return environment.gpu_state_text(GPU_STATE_DEADLINE_S)
-
-
-def _count_lines(path: str) -> int:
-    try:
-        with open(path, "rb") as file:
-            return sum(1 for _ in file)
-    except FileNotFoundError:
-        return 0
 
 
 def _in_words(state: str) -> str:

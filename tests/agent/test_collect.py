@@ -327,16 +327,6 @@ class TestSecrets:
         assert set(on_disk(step.target)) == {"fine.txt"}
         assert done.notes == ["`leak.txt` holds the value of a secret and is not collected"]
 
-    @pytest.mark.parametrize("before", [(1 << 20) - 1, (1 << 20) - 9, (1 << 20) - 18, 1 << 20])
-    def test_a_value_across_the_border_of_two_reads_is_found(
-        self, tmp_path: Path, before: int
-    ) -> None:
-        path = tmp_path / "big"
-        path.write_bytes(b"x" * before + self.SECRET + b"y" * 5)
-
-        assert collecting.holds_any(str(path), [self.SECRET])
-        assert not collecting.holds_any(str(path), [self.SECRET + b"!"])
-
     def test_a_name_that_holds_a_value_is_not_taken_either(self, step: Step) -> None:
         step.write(f"{self.SECRET.decode()}.txt")
 
