@@ -202,6 +202,40 @@ class TestADeadSupervisor:
         assert heard.ended("job0")["state"] == "host_lost"
         assert is_whole(heard, tmp_path / "bundle.zip")
 
+    def test_half_a_line_that_it_left_is_never_sent(self, tmp_path: Path) -> None:
+        """A controller would keep it, and the host cuts it away."""
+        root = tmp_path / "root"
+        start(root, "echo begun; sleep 60")
+        with Controller(root) as controller:
+            controller.hello("attach", run_id=RUN_ID, journal_at=0)
+            controller.expect("welcome")
+            controller.expect("attached")
+            with Path(folder(root).journal).open("ab") as file:
+                file.write(b'{"n": 99, "event": "no')
+            # The next beat comes after many looks at the journal.
+            early = [*controller.frames_until("beat"), *controller.frames_until("beat")]
+            os.kill(supervisor_pid(folder(root)), signal.SIGKILL)
+            sent = sum(len(f.body) for f in early if isinstance(f, Data))
+            heard = controller.follow(journal_at=sent)
+
+        known = b"".join(f.body for f in early if isinstance(f, Data))
+        assert known + heard.journal == Path(folder(root).journal).read_bytes()
+        assert is_whole(heard, tmp_path / "bundle.zip")
+
+    def test_that_was_writing_the_bundle_is_replaced(self, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        whole = run(root, FILES, job("one", "echo hi; head -c 300000 /dev/urandom > $ORCH_OUT/x"))
+        host = folder(root)
+        Path(host.bundle).rename(f"{host.bundle}.part")
+        raw = Path(f"{host.bundle}.part").read_bytes()
+        Path(f"{host.bundle}.part").write_bytes(raw[:200_000])
+        Path(host.bundle_facts).unlink()
+
+        heard = attach(root, journal_at=len(whole.journal), bundle_at=150_000)
+
+        assert whole.bundle[:150_000] + heard.bundle == whole.bundle
+        assert heard.message("bundle_end")["sha256"] == hashlib.sha256(whole.bundle).hexdigest()
+
     def test_that_died_behind_its_last_word_is_replaced_too(self, tmp_path: Path) -> None:
         root = tmp_path / "root"
         run(root, FILES, job("one", "echo hi"))
