@@ -44,17 +44,23 @@ def run(link: Conversation, hello: Mapping[str, Any]) -> None:
 def attach(link: Conversation, hello: Mapping[str, Any]) -> None:
     """Follow a run that exists, from the bytes the controller has already."""
     folder = existing_run(Root.at(hello["root"]), hello["run_id"])
+    journal_at, bundle_at = int(hello.get("journal_at", 0)), int(hello.get("bundle_at", 0))
+    if journal_at > os.path.getsize(folder.journal):
+        raise Refusal("other_journal", "the journal here is shorter than what is known of it there")
     link.tell("attached")
-    Follower(
-        link,
-        folder,
-        journal_at=int(hello.get("journal_at", 0)),
-        bundle_at=int(hello.get("bundle_at", 0)),
-    ).follow()
+    Follower(link, folder, journal_at=journal_at, bundle_at=bundle_at).follow()
 
 
 def existing_run(root: Root, run_id: str) -> RunFolder:
-    folder = root.run(run_id)
+    """The folder of a run that has started here.
+
+    Raises:
+        Refusal: there is none of that name.
+    """
+    try:
+        folder = root.run(run_id)
+    except ValueError as error:
+        raise Refusal("no_such_run", str(error)) from error
     if not os.path.exists(folder.journal):
         raise Refusal("no_such_run", f"this host has no run `{run_id}` under {root.path}")
     return folder

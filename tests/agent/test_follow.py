@@ -135,6 +135,16 @@ class TestFromTheMiddle:
         assert first.journal == second.journal
         assert first.bundle == second.bundle
 
+    def test_more_than_there_is_was_never_said(self, tmp_path: Path) -> None:
+        run(tmp_path / "root", FILES, job("one", "true"))
+
+        with Controller(tmp_path / "root") as controller:
+            controller.hello("attach", run_id=RUN_ID, journal_at=10_000_000)
+            controller.expect("welcome")
+            refused = controller.expect("refused")
+
+        assert refused["code"] == "other_journal"
+
     def test_a_run_that_is_not_here(self, tmp_path: Path) -> None:
         with Controller(tmp_path / "root") as controller:
             controller.hello("attach", run_id=RUN_ID)
@@ -142,6 +152,16 @@ class TestFromTheMiddle:
             refused = controller.expect("refused")
 
         assert refused["code"] == "no_such_run"
+
+    @pytest.mark.parametrize("name", ["../x", "", "a b", "é"])
+    def test_a_name_that_is_no_run_id(self, tmp_path: Path, name: str) -> None:
+        with Controller(tmp_path / "root") as controller:
+            controller.hello("attach", run_id=name)
+            controller.expect("welcome")
+            refused = controller.expect("refused")
+
+        assert refused["code"] == "no_such_run"
+
 
 class TestLeaving:
     def test_detaching_ends_the_visit_and_not_the_run(self, tmp_path: Path) -> None:

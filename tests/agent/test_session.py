@@ -173,6 +173,21 @@ class TestRefusals:
         assert (tmp_path / "runs" / RUN_ID / "journal.jsonl").read_bytes() == before
         assert (tmp_path / "runs" / RUN_ID / "bundle.zip").exists()
 
+    def test_a_run_that_another_visit_is_pushing_is_left_alone(self, tmp_path: Path) -> None:
+        with Controller(tmp_path) as first, Controller(tmp_path) as second:
+            first.hello("run", plan=plan(FILES, job("one", "true")).to_json())
+            first.expect("welcome")
+            wait_until(Path(first.run.path).exists, "the first visit to claim the name")
+            second.hello("run", plan=plan(FILES, job("one", "true")).to_json())
+            second.expect("welcome")
+
+            assert self.refusal(second)[0] == "run_exists"
+
+            first.send_stream("manifest", manifest(FILES))
+            need = first.expect("need")
+            assert need["count"] == 4
+
+
 class TestALinkThatBreaks:
     def test_in_the_middle_of_the_tree_leaves_no_run_and_no_process(self, tmp_path: Path) -> None:
         with Controller(tmp_path) as controller:
