@@ -32,6 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "run": {"finish", "report", "diff", *SECOND},
     "rounds": {"reading", "report", "diff", *SECOND},
     "review": {"reading", "rounds", "report", "diff", *SECOND},
+    "__main__": {"cli"},
     "cli": {"run", "resume", "finish", "reading", "rounds", "review", "report", "diff", *SECOND},
 }
 # `preflight` reaches the controller only through `orchestrator.spec`; `guard` reaches nothing.

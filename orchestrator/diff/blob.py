@@ -58,7 +58,9 @@ class Blob:
             Skipped: it has more than `most` bytes.
         """
         if self.size > most:
-            raise Skipped(f"{self.size} bytes are more than the {most} that this type is read up to")
+            raise Skipped(
+                f"{self.size} bytes are more than the {most} that this type is read up to"
+            )
         with self.open() as file:
             content = file.read(most + 1)
         if len(content) != self.size:

@@ -184,6 +184,4 @@ def _listen(output: IO[bytes], answers: queue.Queue[bytes]) -> None:
 
 
 def _failed(path: str, a: Blob, b: Blob, rule: CompareRule, status: Status, note: str) -> Record:
-    return Record(
-        path, rule.type or "unknown", status, note=note, size_a=a.size, size_b=b.size
-    )
+    return Record(path, rule.type or "unknown", status, note=note, size_a=a.size, size_b=b.size)

@@ -73,4 +73,3 @@ def _equal(pair: Pair) -> Record:
     except Unreadable as error:
         raise Unreadable(f"the bytes are the same on both sides, and broken: {error}") from error
     return pair.record("equal")
-

@@ -51,4 +51,6 @@ def _pattern(glob: str) -> re.Pattern[str]:
     try:
         return re.compile(text, re.DOTALL)
     except re.error as error:
-        raise InputError(f"`{glob}` is no glob: {error}", expected="such as `out/**/*.npy`") from error
+        raise InputError(
+            f"`{glob}` is no glob: {error}", expected="such as `out/**/*.npy`"
+        ) from error

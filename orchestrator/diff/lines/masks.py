@@ -18,9 +18,7 @@ VERSION = 1
 _CLOCK = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _PATH = r"[^\s'\"`:;,)\]>]{1,400}"
-_TIME_UNIT = (
-    r" ?(?:[nuµμm]?s|secs?|seconds?|m(?:illi|icro)seconds?|mins?|minutes?)(?![\w/])"
-)
+_TIME_UNIT = r" ?(?:[nuµμm]?s|secs?|seconds?|m(?:illi|icro)seconds?|mins?|minutes?)(?![\w/])"
 _DURATION = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?" + _TIME_UNIT)
 
 
@@ -163,4 +161,3 @@ def _keeper(name: str, hidden: list[tuple[str, str]]) -> Callable[[re.Match[str]
         return shown
 
     return replace
-

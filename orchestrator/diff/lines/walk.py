@@ -122,9 +122,7 @@ class Walk:
                 at_a, at_b = span.a1 + offset, span.b1 + offset
                 one = a[at_a] if at_a < span.a2 else _MISSING
                 two = b[at_b] if at_b < span.b2 else _MISSING
-                self._side_by_side(
-                    f"{path}[{at_b if one is _MISSING else at_a}]", one, two, depth
-                )
+                self._side_by_side(f"{path}[{at_b if one is _MISSING else at_a}]", one, two, depth)
 
     def _side_by_side(self, path: str, one: Any, two: Any, depth: int) -> None:
         if one is _MISSING:

@@ -82,7 +82,7 @@ BY_NAME["complex128"] = Dtype(
 
 def of_numpy(dtype: np.dtype[Any]) -> Dtype:
     """The element type of a numpy array, in the byte order it has in the file."""
-    if dtype.kind == "f" and dtype.itemsize <= 8 or dtype.kind == "c" and dtype.itemsize <= 16:
+    if (dtype.kind == "f" and dtype.itemsize <= 8) or (dtype.kind == "c" and dtype.itemsize <= 16):
         known = BY_NAME[dtype.name]
         storage = np.dtype(f"f{known.storage.itemsize}").newbyteorder(dtype.byteorder)
         return Dtype(**{**vars(known), "storage": storage})

@@ -57,9 +57,7 @@ def compare(a: Stored, b: Stored, rule: CompareRule, most_locations: int) -> Ten
         shape = (*shape, shared.parts)
     found = TensorDiff(shared, shape, Demand.of(rule, shared), most_locations, turned=turned)
     same_order = a.transposed == b.transposed or len(a.shape) < 2
-    pieces_a, pieces_b = (
-        _pieces(side, found.piece, in_c_order=not same_order) for side in (a, b)
-    )
+    pieces_a, pieces_b = (_pieces(side, found.piece, in_c_order=not same_order) for side in (a, b))
     for one, two in zip(pieces_a, pieces_b, strict=True):
         if a.dtype.name != b.dtype.name:
             one, two = a.dtype.floats(one).astype("f8"), b.dtype.floats(two).astype("f8")

@@ -38,7 +38,10 @@ def compare(pair: Pair) -> Record:
     pair.read(check)
     with pair.a.open() as file_a, pair.b.open() as file_b:
         facts = compare_stored(
-            header(file_a, pair.a.size), header(file_b, pair.b.size), pair.rule, pair.limits.locations
+            header(file_a, pair.a.size),
+            header(file_b, pair.b.size),
+            pair.rule,
+            pair.limits.locations,
         )
     return record_of(pair, facts)
 
@@ -105,4 +108,3 @@ def record_of(pair: Pair, facts: Facts) -> Record:
         note=facts.note,
         tolerance=facts.tolerance,
     )
-

@@ -15,7 +15,7 @@ from orchestrator.diff.lines.walk import Walk
 from orchestrator.diff.numeric.tolerance import Tolerance
 from orchestrator.diff.pair import Pair
 from orchestrator.diff.record import Record
-from orchestrator.diff.refusal import Skipped, Unreadable
+from orchestrator.diff.refusal import Unreadable
 
 
 def compare(pair: Pair) -> Record:
