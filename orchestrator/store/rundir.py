@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from orchestrator.errors import EvidenceError, InputError
 from orchestrator.store.record import RunRecord
+from orchestrator.store.unpack import unpack
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 
@@ -136,9 +137,20 @@ def note_visit(artifacts: Path, host: str) -> bool:
 def find(artifacts: Path, name: str) -> RunDir:
     """The run of that id, of that unambiguous beginning, at that path, or `latest`.
 
+    A run that was put away without its unpacked evidence gets it back from its bundle.
+
     Raises:
         InputError: no run, or several, answer to the name.
+        EvidenceError: its bundle cannot be unpacked.
     """
+    found = _named(artifacts, name)
+    if found.bundle.exists() and not found.evidence.exists():
+        announced = found.read_record().bundle
+        unpack(found.bundle, found.evidence, announced.manifest_sha256 if announced else "")
+    return found
+
+
+def _named(artifacts: Path, name: str) -> RunDir:
     direct = Path(name)
     if (direct / "run.json").is_file():
         return RunDir(direct.resolve())

@@ -66,7 +66,7 @@ def home(artifacts: Path, content: Zip) -> RunDir:
             tree=Tree(local=TREE, host=TREE),
             ledger=Sealed(file="exp.ledger.yaml", sha256=sha256(LEDGER.encode()), committed=True),
             plan_sha256=sha256(PLAN.encode()),
-            bundle=Bundle(size=len(raw), sha256=sha256(raw), files=3),
+            bundle=Bundle(size=len(raw), manifest_sha256=sha256(content.manifest()), files=3),
             counts={"passed": 1},
         )
     )
@@ -110,7 +110,11 @@ def link_a_folder(run: RunDir) -> None:
 Tamper = Callable[[RunDir], object]
 
 TAMPERINGS: dict[str, tuple[Tamper, str]] = {
-    "bundle changed": (lambda run: change(run.bundle), "has the sha256"),
+    "bundle grown": (lambda run: change(run.bundle), "bytes, run.json says"),
+    "bundle of other files": (
+        lambda run: bundle(plan="{}").write(run.bundle),
+        "the manifest of .* the host's is",
+    ),
     "bundle of another size": (
         lambda run: rerecord(run, bundle=run.read_record().bundle.model_copy(update={"size": 5})),
         "bytes, run.json says 5",

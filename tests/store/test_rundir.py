@@ -10,8 +10,9 @@ import pytest
 
 from orchestrator.errors import EvidenceError, InputError
 from orchestrator.store import rundir
-from orchestrator.store.record import RunRecord, Tree
+from orchestrator.store.record import Bundle, RunRecord, Tree
 from orchestrator.store.rundir import RunDir
+from tests.store.bundles import honest, sha256
 
 
 def record(run_id: str = "20260101-000000-exp-aaaa") -> RunRecord:
@@ -83,6 +84,31 @@ class TestFind:
 
         with pytest.raises(InputError, match="could be `2026-a`, `2026-b`"):
             rundir.find(tmp_path, "2026")
+
+    def test_one_that_was_put_away_packed_is_unpacked(self, tmp_path: Path) -> None:
+        run = made(tmp_path, "run-1")
+        content = honest()
+        content.write(run.bundle)
+        size, manifest_sha256 = run.bundle.stat().st_size, sha256(content.manifest())
+        came_home = record("run-1").model_copy(
+            update={"bundle": Bundle(size=size, manifest_sha256=manifest_sha256)}
+        )
+        run.write_record(came_home)
+
+        rundir.find(tmp_path, "run-1")
+
+        assert (run.evidence / "steps/a/log").read_bytes() == b"hello\n" * 100
+
+    def test_one_whose_bundle_is_not_the_hosts_stays_packed(self, tmp_path: Path) -> None:
+        run = made(tmp_path, "run-1")
+        honest().write(run.bundle)
+        forged = Bundle(size=1, manifest_sha256="0" * 64)
+        run.write_record(record("run-1").model_copy(update={"bundle": forged}))
+
+        with pytest.raises(EvidenceError, match="the host's is 000000000000"):
+            rundir.find(tmp_path, "run-1")
+
+        assert not run.evidence.exists()
 
     @pytest.mark.parametrize("name", ["latest", "nothing", ""])
     def test_nothing_there(self, tmp_path: Path, name: str) -> None:
