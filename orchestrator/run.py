@@ -202,7 +202,7 @@ def finish_connecting(state: Run) -> Run:
     importlib.import_module("orchestrator.report.summary")
     session = state.connecting.result()
     assert state.host is not None
-    state.cleanup.callback(courier.provide, state.host_name, state.host)
+    state.cleanup.callback(_keep_open, state)
     state.teller.stage("connect", f"connected to {state.host_name}")
     return replace(state, session=session, connected_s=state.since_begin_s())
 
@@ -435,6 +435,14 @@ def _relative(path: Path, top: Path) -> str:
         return path.resolve().relative_to(top.resolve()).as_posix()
     except ValueError:
         return str(path.resolve())
+
+
+def _keep_open(state: Run) -> None:
+    assert state.host is not None
+    try:
+        courier.provide(state.host_name, state.host)
+    except OSError as error:
+        state.teller.note(f"note: the connection is not kept open: {error}")
 
 
 def _close_when_done(connecting: Future[Session]) -> None:

@@ -15,6 +15,7 @@ import tempfile
 from typing import IO, Mapping
 
 from orchestrator.agent.plan import Activation
+from orchestrator.agent.signals import signal_name
 
 DEADLINE_S = 120.0
 
@@ -94,7 +95,7 @@ def _enter_venv(path: str, env: dict[str, str]) -> None:
 
 def _use_interpreter(path: str, env: dict[str, str], folder: str) -> None:
     full = os.path.expanduser(path)
-    if not os.access(full, os.X_OK):
+    if not os.path.isfile(full) or not os.access(full, os.X_OK):
         raise ActivationError(f"`python: {path}` is not an executable file on this host")
     shims = os.path.join(folder, "bin")
     os.makedirs(shims, exist_ok=True)
@@ -123,12 +124,17 @@ def _through_bash(wanted: Activation, env: dict[str, str], folder: str) -> dict[
             ORCH_DUMP_PYTHON=sys.executable,
         )
         with open(log_path, "wb") as log:
-            code = _run(["bash", "-c", _SCRIPT, "orch-activation", *wanted.modules], inner, log)
+            # bash reads ~/.bashrc where it thinks that sshd has started it.
+            argv = ["bash", "--norc", "-c", _SCRIPT, "orch-activation", *wanted.modules]
+            code = _run(argv, inner, log)
         if code != 0:
+            how = f"exit code {code}" if code > 0 else f"signal {signal_name(-code)}"
             stage = _STAGES.get(code, "setup")
             raise ActivationError(
-                f"`{stage}:` ended with exit code {code}: {_last_lines(log_path) or 'no output'}"
+                f"`{stage}:` ended with {how}: {_last_lines(log_path) or 'no output'}"
             )
+        if os.path.getsize(dump.name) == 0:
+            raise ActivationError("`setup:` ended the shell: it must not call `exit` or `exec`")
         return _read_dump(dump.name)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+import threading
 from typing import Iterable, Iterator
 
 _ROW = struct.Struct("!QQ")
@@ -48,6 +49,8 @@ class BlobStore:
         self._places: dict[str, tuple[str, int, int]] = {}
         self._packs: dict[str, int] = {}
         self._used: set[str] = set()
+        # Two threads write a tree; they open packs, and may find damage, at the same time.
+        self._turn = threading.Lock()
         for name in self._pack_names():
             for blob, offset, size in rows_of(self._folder, name):
                 self._places[blob] = (name, offset, size)
@@ -67,18 +70,27 @@ class BlobStore:
                 fetches it anew.
         """
         name, offset, size = self._places[blob]
-        content = os.pread(self._pack(name), size, offset)
-        while len(content) < size:
-            more = os.pread(self._pack(name), size - len(content), offset + len(content))
-            if not more:
-                break
-            content += more
+        content = self._bytes(name, offset, size)
         digest = hasher(self._format, size)
         digest.update(content)
         if digest.hexdigest() != blob:
             self._forget(blob)
             raise BlobError(f"the stored blob {blob} is damaged and was removed; run again")
         self._used.add(name)
+        return content
+
+    def _bytes(self, name: str, offset: int, size: int) -> bytes:
+        """What stands there; less than asked for where the pack is cut or gone."""
+        try:
+            pack = self._pack(name)
+        except FileNotFoundError:
+            return b""
+        content = os.pread(pack, size, offset)
+        while len(content) < size:
+            more = os.pread(pack, size - len(content), offset + len(content))
+            if not more:
+                break
+            content += more
         return content
 
     def copy_out(self, blob: str, target: str, mode: int) -> int:
@@ -116,10 +128,11 @@ class BlobStore:
         return os.path.join(self._folder, name + suffix)
 
     def _pack(self, name: str) -> int:
-        if name not in self._packs:
-            flags = os.O_RDONLY | os.O_CLOEXEC
-            self._packs[name] = os.open(self._path(name, PACK), flags)
-        return self._packs[name]
+        with self._turn:
+            if name not in self._packs:
+                flags = os.O_RDONLY | os.O_CLOEXEC
+                self._packs[name] = os.open(self._path(name, PACK), flags)
+            return self._packs[name]
 
     def _pack_names(self) -> list[str]:
         names = os.listdir(self._folder)
@@ -133,8 +146,11 @@ class BlobStore:
         os.replace(part, self._path(name, INDEX))
 
     def _forget(self, blob: str) -> None:
-        name = self._places.pop(blob)[0]
-        self._write_rows(name, [row for row in rows_of(self._folder, name) if row[0] != blob])
+        with self._turn:
+            place = self._places.pop(blob, None)
+            if place is not None:
+                rows = [row for row in rows_of(self._folder, place[0]) if row[0] != blob]
+                self._write_rows(place[0], rows)
 
     def _add(self, name: str, rows: list[tuple[str, int, int]]) -> None:
         for blob, offset, size in rows:
@@ -173,15 +189,20 @@ class IncomingPack:
         for piece in pieces:
             digest.update(piece)
             written += len(piece)
-            view = memoryview(piece)
-            while view:
-                view = view[os.write(self._handle, view) :]
+            self._write_at(self._offset + written - len(piece), piece)
         if written != size or digest.hexdigest() != blob:
             raise BlobError(f"the bytes sent for {blob} have another hash")
         row = (blob, self._offset, size)
         self._offset += size
         self._rows.append(row)
         self._store._add(self._name, [row])
+
+    def _write_at(self, offset: int, piece: bytes) -> None:
+        """At its own place: what a refused blob left there is written over."""
+        view = memoryview(piece)
+        while view:
+            count = os.pwrite(self._handle, view, offset)
+            view, offset = view[count:], offset + count
 
 
 def packs(folder: str) -> list[tuple[float, int, str, set[str]]]:

@@ -1,37 +1,99 @@
 """The bundle: everything a run leaves, as one zip that only ever grows while it is written.
 
-Members are written one behind the other, so a reader may follow the file while it is being made.
-The last member is the manifest. Files that do not shrink are stored as they are.
+Members are written one behind the other, so a reader may follow the file while it is being made:
+the steps, then the conditions, then the journal, then the manifest. Files that do not shrink are
+stored as they are, and the same files give the same bytes. A file that cannot come along is told;
+no such file costs the others.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import stat
 import zipfile
 import zlib
-from typing import IO, Any, Callable, Iterator
+from typing import IO, Any, Callable, Iterator, Sequence
 
 from orchestrator.agent import manifest
 from orchestrator.agent.layout import RunFolder, write_atomically
+from orchestrator.agent.manifest import MAX_BYTES, MAX_FILES, Manifest, Member, Places
+from orchestrator.agent.plainfile import holds_any, open_plain
 
+# What the steps leave to the conditions and the journal.
+RESERVED_FILES = 1000
+RESERVED_BYTES = 1 << 30
 _PIECE_BYTES = 1 << 20
 _SAMPLE_BYTES = 64 << 10
 _FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 _MEMBERS = (
-    "plan.json",
-    "journal.jsonl",
-    "supervisor.log",
-    "activation.log",
     "environment.before.json",
     "environment.after.json",
+    "activation.log",
+    "supervisor.log",
+    "plan.json",
 )
 
 
 def _nothing() -> None:
-    """For a bundle whose journal is whole already."""
+    """For a run of which everything has been said already."""
+
+
+def write(
+    run: RunFolder,
+    *,
+    note: Callable[[str], None],
+    after_the_steps: Callable[[], None] = _nothing,
+    before_the_journal: Callable[[], None] = _nothing,
+    secrets: Sequence[bytes] = (),
+    left_out: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Write the bundle of a run; returns its facts: size, files, sha256 of its manifest.
+
+    The zip grows under `bundle.zip.part`, gets its name when it is whole, and `bundle.json` with
+    the facts says so.
+
+    Args:
+        note: hears a sentence for every file that does not come along.
+        after_the_steps: called when the steps are in, and the conditions are not.
+        before_the_journal: called when everything is in but the journal; the last word.
+        secrets: a file that holds one of them stays on the host.
+        left_out: files and directories, relative to the run, that stay there too.
+
+    Raises:
+        OSError: the bundle cannot be written; a full disk, for the most part.
+    """
+    part = f"{run.bundle}.part"
+    with open(part, "wb", buffering=_PIECE_BYTES) as file:
+        growing = _Growing(file)
+        sink: Any = growing
+        with zipfile.ZipFile(sink, "w", allowZip64=True) as archive:
+            contents = _Contents(archive, run, note, secrets)
+            for path in _files_below(run, "steps", left_out):
+                contents.add_within_bounds(path)
+                file.flush()
+            contents.tell_what_was_too_much()
+            after_the_steps()
+            for path in _files_below(run, "environment", ()):
+                contents.add(path)
+            for name in _MEMBERS:
+                if os.path.lexists(run.inside(name)):
+                    contents.add(name)
+            before_the_journal()
+            contents.add("journal.jsonl")
+            text = Manifest(run.run_id, tuple(contents.members)).to_json().encode("utf-8")
+            archive.writestr(_info(manifest.FILE_NAME, 0o644, zipfile.ZIP_DEFLATED), text)
+    os.replace(part, run.bundle)
+    facts = {
+        "size": growing.size,
+        # The manifest vouches for every other member; hashing the zip once more would say no more.
+        "manifest_sha256": hashlib.sha256(text).hexdigest(),
+        "files": len(contents.members),
+    }
+    write_atomically(run.bundle_facts, json.dumps(facts))
+    return facts
 
 
 class _Growing:
@@ -49,75 +111,93 @@ class _Growing:
         self._file.flush()
 
 
-def write(run: RunFolder, *, before_the_journal: Callable[[], None] = _nothing) -> dict[str, Any]:
-    """Write the bundle of a run; returns its facts: size, files, sha256 of its manifest.
+class _Contents:
+    """The members of a bundle while they are written."""
 
-    The zip grows under `bundle.zip.part`, gets its name when it is whole, and `bundle.json` with
-    the facts says so.
+    def __init__(
+        self,
+        archive: zipfile.ZipFile,
+        run: RunFolder,
+        note: Callable[[str], None],
+        secrets: Sequence[bytes],
+    ) -> None:
+        self.members: list[Member] = []
+        self._archive = archive
+        self._run = run
+        self._note = note
+        self._secrets = secrets
+        self._bytes = 0
+        self._too_much: list[int] = []
+        self._places = Places()
+        self._places.add(manifest.FILE_NAME)
 
-    Args:
-        before_the_journal: called when everything is in that needs no last word.
-    """
-    part = f"{run.bundle}.part"
-    members = []
-    with open(part, "wb", buffering=_PIECE_BYTES) as file:
-        growing = _Growing(file)
-        sink: Any = growing
-        with zipfile.ZipFile(sink, "w", allowZip64=True) as archive:
-            for path, name in _folder_files(run, "steps"):
-                members.append(_add(archive, path, name))
-                file.flush()
-            before_the_journal()
-            for path, name in _other_files(run):
-                members.append(_add(archive, path, name))
-            contents = manifest.Manifest(run.run_id, tuple(members)).to_json().encode("utf-8")
-            info = _info(manifest.FILE_NAME, 0o644, zipfile.ZIP_DEFLATED)
-            archive.writestr(info, contents)
-    os.replace(part, run.bundle)
-    facts = {
-        "size": growing.size,
-        # The manifest vouches for every other member; hashing the zip once more would say no more.
-        "manifest_sha256": hashlib.sha256(contents).hexdigest(),
-        "files": len(members),
-    }
-    write_atomically(run.bundle_facts, json.dumps(facts))
-    return facts
+    def add_within_bounds(self, name: str) -> None:
+        """Add a file of a step, while the bundle has room for more than the journal."""
+        size = os.lstat(self._run.inside(name)).st_size
+        full = len(self.members) >= MAX_FILES - RESERVED_FILES
+        if full or self._bytes + size > MAX_BYTES - RESERVED_BYTES:
+            self._too_much.append(size)
+        else:
+            self.add(name)
 
+    def tell_what_was_too_much(self) -> None:
+        if self._too_much:
+            count, size = len(self._too_much), sum(self._too_much)
+            files = "1 file ({} bytes) is" if count == 1 else f"{count} files ({{}} bytes) are"
+            self._note(f"{files.format(size)} not in the bundle: it holds as much as it may")
 
-def _other_files(run: RunFolder) -> Iterator[tuple[str, str]]:
-    """Paths on disk and their names in the bundle."""
-    yield from _folder_files(run, "environment")
-    for name in _MEMBERS:
-        if os.path.isfile(run.inside(name)):
-            yield run.inside(name), name
+    def add(self, name: str) -> None:
+        """Add one file by its name in the run's directory, or tell why not."""
+        path = self._run.inside(name)
+        shown = manifest.portable_path(name)
+        try:
+            if self._secrets and name != "plan.json" and holds_any(path, self._secrets):
+                self._note(f"`{shown}` holds the value of a secret and is not in the bundle")
+                return
+            source = open_plain(path)
+        except OSError as error:
+            self._note(f"`{shown}` is not in the bundle: {error.strerror}")
+            return
+        with source:
+            self._store(source, self._places.take(name))
 
-
-def _folder_files(run: RunFolder, top: str) -> Iterator[tuple[str, str]]:
-    for folder, inner, names in os.walk(run.inside(top)):
-        inner.sort()
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            if stat.S_ISREG(os.lstat(path).st_mode):
-                yield path, manifest.portable_path(os.path.relpath(path, run.path))
-
-
-def _add(archive: zipfile.ZipFile, path: str, name: str) -> manifest.Member:
-    digest = hashlib.sha256()
-    size = 0
-    with open(path, "rb", buffering=0) as source:
+    def _store(self, source: io.FileIO, name: str) -> None:
+        """As many bytes as the file has now; one that goes on growing must not hold us up."""
         facts = os.fstat(source.fileno())
         mode = stat.S_IMODE(facts.st_mode)
         info = _info(name, mode, _method(source))
         info.file_size = facts.st_size
-        with archive.open(info, "w", force_zip64=facts.st_size > 1 << 30) as target:
-            while True:
-                piece = source.read(_PIECE_BYTES)
+        digest, left = hashlib.sha256(), facts.st_size
+        with self._archive.open(info, "w", force_zip64=facts.st_size > 1 << 30) as target:
+            while left:
+                piece = self._read(source, min(left, _PIECE_BYTES), name)
                 if not piece:
                     break
                 digest.update(piece)
-                size += len(piece)
                 target.write(piece)
-    return manifest.Member(name, size, digest.hexdigest(), mode)
+                left -= len(piece)
+        size = facts.st_size - left
+        self._bytes += size
+        self.members.append(Member(name, size, digest.hexdigest(), mode))
+
+    def _read(self, source: io.FileIO, count: int, name: str) -> bytes:
+        try:
+            return source.read(count) or b""
+        except OSError as error:
+            self._note(f"`{name}` is in the bundle in part: {error.strerror}")
+            return b""
+
+
+def _files_below(run: RunFolder, top: str, left_out: Sequence[str]) -> Iterator[str]:
+    """Plain files, sorted, by their names in the run's directory."""
+    for folder, inner, names in os.walk(run.inside(top)):
+        inner.sort()
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            relative = os.path.relpath(path, run.path)
+            kept = not any(f"{relative}/".startswith(f"{out}/") for out in left_out)
+            if kept and stat.S_ISREG(os.lstat(path).st_mode):
+                yield relative
 
 
 def _info(name: str, mode: int, method: int) -> zipfile.ZipInfo:
@@ -129,8 +209,8 @@ def _info(name: str, mode: int, method: int) -> zipfile.ZipInfo:
     return info
 
 
-def _method(source: IO[bytes]) -> int:
-    sample = source.read(_SAMPLE_BYTES)
+def _method(source: io.FileIO) -> int:
+    sample = source.read(_SAMPLE_BYTES) or b""
     source.seek(0)
     if len(sample) < 64 or len(zlib.compress(sample, 1)) > 0.9 * len(sample):
         return zipfile.ZIP_STORED

@@ -10,8 +10,9 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 from dataclasses import dataclass
-from typing import IO, Any, Mapping
+from typing import IO, Any, Iterable, Mapping, Sequence
 
 from orchestrator.agent.layout import Root, RunFolder
 
@@ -33,7 +34,8 @@ VARIABLES = {
     "MIOPEN_CUSTOM_CACHE_DIR": "miopen",
 }
 
-COLD, WARM, WIPED = "cold", "warm", "wiped"
+COLD, WARM, WIPED, UNKNOWN = "cold", "warm", "wiped", "unknown"
+_SHARE_DEADLINE_S = 60.0
 
 
 class CacheBusy(Exception):
@@ -53,36 +55,68 @@ class Caches:
     hold: IO[str] | None = None
 
 
-def prepare(mode: str, root: Root, run: RunFolder, experiment: str) -> Caches:
+def prepare(
+    mode: str, root: Root, run: RunFolder, experiment: str, overridden: Sequence[str] = ()
+) -> Caches:
     """Make the cache directories.
 
     Args:
         mode: isolated, cleared or kept.
+        overridden: variables among ours that the experiment sets itself; the state of what those
+            tools keep elsewhere is not known.
 
     Raises:
-        CacheBusy: `cleared`, and another run of this experiment is using them.
+        CacheBusy: `cleared`, and another run of this experiment is using them; or another one has
+            been wiping them for too long.
     """
     if mode == "isolated":
-        variables = _make_folders(run.caches)
-        return Caches(variables, COLD, {"mode": mode, "state": COLD, "path": run.caches})
+        return _described(mode, COLD, run.caches, overridden)
     top = os.path.join(root.caches, experiment)
     os.makedirs(top, exist_ok=True)
     hold = open(top + ".lock", "a+", encoding="ascii")  # noqa: SIM115 - held for the whole run
-    alone = _try_lock(hold)
+    alone = _try_lock(hold, fcntl.LOCK_EX)
+    removed: list[str] = []
     if mode == "cleared":
         if not alone:
             hold.close()
             raise CacheBusy(f"another run is using the caches of `{experiment}`")
         shutil.rmtree(top)
-        state, removed = WIPED, []
+        state = WIPED
     else:
         removed = _remove_stale_locks(top) if alone else []
         state = WARM if _holds_files(top) else COLD
-    variables = _make_folders(top)
-    # From here on others may share what is kept; nobody may wipe it.
-    fcntl.flock(hold, fcntl.LOCK_SH)
-    facts = {"mode": mode, "state": state, "path": top, "stale_locks_removed": removed}
-    return Caches(variables, state, facts, hold)
+    made = _described(mode, state, top, overridden, hold=hold, stale_locks_removed=removed)
+    _share(hold, experiment)
+    return made
+
+
+def overridden_in(environments: Iterable[Mapping[str, str]]) -> list[str]:
+    """Cache variables that somebody else sets: those tools keep what they build elsewhere."""
+    return sorted({name for env in environments for name in env if name in VARIABLES})
+
+
+def _described(
+    mode: str,
+    state: str,
+    top: str,
+    overridden: Sequence[str],
+    *,
+    hold: IO[str] | None = None,
+    **more: Any,
+) -> Caches:
+    known = UNKNOWN if overridden else state
+    facts = {"mode": mode, "state": known, "path": top, "overridden": list(overridden), **more}
+    return Caches(_make_folders(top), known, facts, hold)
+
+
+def _share(hold: IO[str], experiment: str) -> None:
+    """From here on others may share what is kept; nobody may wipe it."""
+    end = time.monotonic() + _SHARE_DEADLINE_S
+    while not _try_lock(hold, fcntl.LOCK_SH):
+        if time.monotonic() > end:
+            hold.close()
+            raise CacheBusy(f"another run has been wiping the caches of `{experiment}` for long")
+        time.sleep(0.05)
 
 
 def _make_folders(top: str) -> dict[str, str]:
@@ -93,9 +127,9 @@ def _make_folders(top: str) -> dict[str, str]:
     return variables
 
 
-def _try_lock(hold: IO[str]) -> bool:
+def _try_lock(hold: IO[str], kind: int) -> bool:
     try:
-        fcntl.flock(hold, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(hold, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Iterable, Sequence
 
-from orchestrator.agent.blobs import BlobError, BlobStore
+from orchestrator.agent.blobs import BlobStore
 
 REGULAR, EXECUTABLE, SYMLINK = "100644", "100755", "120000"
+_HEAD = re.compile(rb"(100644|100755|120000) blob ([0-9a-f]{40}(?:[0-9a-f]{24})?)")
+_NOT_A_NAME = frozenset((b"", b".", b".."))
 _MODES = {REGULAR: 0o644, EXECUTABLE: 0o755}
 # Hashing and writing release the interpreter lock; more threads than this only get in the way.
 _WRITERS = 2
@@ -45,12 +48,12 @@ def entries(manifest: bytes) -> list[Entry]:
         if not record:
             continue
         head, tab, path = record.partition(b"\t")
-        words = head.decode("ascii", "replace").split(" ")
-        if not tab or len(words) != 3 or words[0] not in (*_MODES, SYMLINK):
+        match = _HEAD.fullmatch(head)
+        if match is None or not tab:
             raise TreeError(f"the manifest holds {record[:80]!r}, which is not a file")
-        if path.startswith(b"/") or not path or b".." in path.split(b"/"):
+        if not _NOT_A_NAME.isdisjoint(path.split(b"/")):
             raise TreeError(f"the manifest names {path!r}, outside the tree")
-        found.append(Entry(words[0], words[2], path))
+        found.append(Entry(match[1].decode("ascii"), match[2].decode("ascii"), path))
     return found
 
 
@@ -100,6 +103,9 @@ def root_hash(found: list[Entry], object_format: str) -> str:
 
     Source: git's tree object, "<mode> <name>\\0<binary hash>" for each entry, ordered by name with
     a directory's name compared as if it ended in a slash.
+
+    Raises:
+        TreeError: a path stands twice, or is a file and a directory; git has no such tree.
     """
     tree: dict[bytes, object] = {}
     for entry in found:
@@ -107,8 +113,12 @@ def root_hash(found: list[Entry], object_format: str) -> str:
         node = tree
         for folder in folders:
             child = node.setdefault(folder, {})
-            assert isinstance(child, dict), "a file and a directory of one name"
+            if not isinstance(child, dict):
+                raise TreeError(f"{entry.path!r} lies in what is a file and a directory")
             node = child
+        if name in node:
+            what = "is a file and a directory" if isinstance(node[name], dict) else "stands twice"
+            raise TreeError(f"the path {entry.path!r} {what}")
         node[name] = entry
     return _hash_node(tree, object_format)
 
@@ -130,6 +140,3 @@ def _hash_node(node: dict[bytes, object], object_format: str) -> str:
 
 def _by_name(row: tuple[bytes, bytes, str]) -> bytes:
     return row[0]
-
-
-__all__ = ["BlobError", "Entry", "TreeError", "entries", "root_hash", "write"]

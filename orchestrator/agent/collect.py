@@ -6,23 +6,26 @@ since the step began are taken. They are copied, because a later step may write 
 
 from __future__ import annotations
 
-import glob
+import contextlib
 import os
 import shutil
 import stat
+import time
 from dataclasses import dataclass, field
-from typing import Iterator, Sequence
+from typing import Sequence
 
-from orchestrator.agent.manifest import portable_path
+from orchestrator.agent.manifest import Places
+from orchestrator.agent.patterns import matches
+from orchestrator.agent.plainfile import holds_any
 
 MAX_FILES = 20_000
-# A file system stamps changes with the time of the last clock tick, up to 10 ms ago.
-_TICK_NS = 20_000_000
+MAX_BYTES = 16 << 30
+_TICK_DEADLINE_S = 0.1
 
 
 @dataclass
 class Collected:
-    """What came of the globs of one job."""
+    """What came of the globs of one step; `notes` says what did not come, and why."""
 
     files: int = 0
     size: int = 0
@@ -30,12 +33,25 @@ class Collected:
 
 
 def start_mark(folder: str) -> int:
-    """The file system's own clock, in nanoseconds: what is changed from now on is newer."""
+    """The file system's own clock, in nanoseconds: what is changed from now on is not older.
+
+    That clock ticks every few milliseconds. This waits for a tick, so that a change just before
+    is older; a file system that ticks more rarely than that takes such a change for new.
+    """
     path = os.path.join(folder, ".start")
-    with open(path, "wb"):
-        mark = os.stat(path).st_ctime_ns
+    end = time.monotonic() + _TICK_DEADLINE_S
+    first = mark = _touched_at(path)
+    while mark == first and time.monotonic() < end:
+        time.sleep(0.0005)
+        mark = _touched_at(path)
     os.unlink(path)
-    return mark - _TICK_NS
+    return mark
+
+
+def _touched_at(path: str) -> int:
+    with open(path, "wb"):
+        os.utime(path)
+    return os.stat(path).st_ctime_ns
 
 
 def collect(
@@ -45,60 +61,79 @@ def collect(
 
     Links are not followed and not taken; neither are files that hold the value of a secret.
     """
-    done = Collected()
-    seen: set[str] = set()
+    collector = _Collector(base, target, secrets)
     for pattern in patterns:
-        matched = fresh = 0
-        for name in _matches(pattern, base):
-            path = os.path.join(base, name)
-            facts = os.lstat(path)
-            if stat.S_ISLNK(facts.st_mode):
-                done.notes.append(f"`{name}` is a link and is not collected")
-                continue
-            if not stat.S_ISREG(facts.st_mode):
-                continue
-            matched += 1
-            if facts.st_ctime_ns < since_ns:
-                continue
-            fresh += 1
-            if name not in seen and done.files < MAX_FILES:
-                seen.add(name)
-                _take(path, name, target, secrets, done)
+        older = fresh = 0
+        for name in matches(pattern, base, collector.done.notes):
+            facts = os.lstat(os.path.join(base, name))
+            if stat.S_ISREG(facts.st_mode) and facts.st_ctime_ns < since_ns:
+                older += 1
+            elif stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode):
+                fresh += 1
+                collector.take(name, facts)
         if fresh == 0:
-            why = f"only {matched} older files" if matched else "no file"
-            done.notes.append(f"`collect: {pattern}` matches {why}")
-    if done.files >= MAX_FILES:
-        done.notes.append(f"more than {MAX_FILES} files match; the rest is left on the host")
-    return done
+            plural = "" if older == 1 else "s"
+            why = f"only {older} older file{plural}" if older else "no file"
+            collector.done.notes.append(f"`collect: {pattern}` matches {why}")
+    return collector.finish()
 
 
-def _matches(pattern: str, base: str) -> Iterator[str]:
-    prefix = len(base) + 1
-    for path in glob.iglob(os.path.join(glob.escape(base), pattern), recursive=True):
-        yield path[prefix:]
+class _Collector:
+    """Takes files one by one, each once, as long as a bundle has room."""
 
+    def __init__(self, base: str, target: str, secrets: Sequence[bytes]) -> None:
+        self.done = Collected()
+        self._base = base
+        self._target = target
+        self._secrets = secrets
+        self._places = Places()
+        self._seen: set[str] = set()
+        self._too_many = 0
 
-def _take(path: str, name: str, target: str, secrets: Sequence[bytes], done: Collected) -> None:
-    if secrets and holds_any(path, secrets):
-        done.notes.append(f"`{name}` holds the value of a secret and is not collected")
-        return
-    place = os.path.join(target, portable_path(name))
-    os.makedirs(os.path.dirname(place), exist_ok=True)
-    shutil.copy2(path, place, follow_symlinks=False)
-    done.files += 1
-    done.size += os.path.getsize(place)
+    def take(self, name: str, facts: os.stat_result) -> None:
+        if name in self._seen:
+            return
+        self._seen.add(name)
+        problem = self._problem(name, facts)
+        if problem:
+            self.done.notes.append(problem)
+        elif self.done.files == MAX_FILES:
+            self._too_many += 1
+        else:
+            self._copy(name)
 
+    def finish(self) -> Collected:
+        if self._too_many:
+            plural = "file matches" if self._too_many == 1 else "files match"
+            self.done.notes.append(
+                f"{self._too_many} more {plural}; only {MAX_FILES} of a step are collected"
+            )
+        return self.done
 
-def holds_any(path: str, secrets: Sequence[bytes]) -> bool:
-    """Whether a file contains one of the values."""
-    overlap = max(len(secret) for secret in secrets) - 1
-    kept = b""
-    with open(path, "rb") as file:
-        while True:
-            piece = file.read(1 << 20)
-            if not piece:
-                return False
-            window = kept + piece
-            if any(secret in window for secret in secrets):
-                return True
-            kept = window[-overlap:] if overlap else b""
+    def _problem(self, name: str, facts: os.stat_result) -> str:
+        """Why a file is left on the host; empty when it is not."""
+        if any(secret in os.fsencode(name) for secret in self._secrets):
+            return "a file whose name holds the value of a secret is not collected"
+        if stat.S_ISLNK(facts.st_mode):
+            return f"`{name}` is a link and is not collected"
+        if self.done.size + facts.st_size > MAX_BYTES:
+            return f"`{name}` is left on the host: {facts.st_size} bytes are too many for a bundle"
+        try:
+            if self._secrets and holds_any(os.path.join(self._base, name), self._secrets):
+                return f"`{name}` holds the value of a secret and is not collected"
+        except OSError as error:
+            return f"`{name}` could not be collected: {error.strerror}"
+        return ""
+
+    def _copy(self, name: str) -> None:
+        place = os.path.join(self._target, self._places.take(name))
+        try:
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            shutil.copy2(os.path.join(self._base, name), place, follow_symlinks=False)
+        except OSError as error:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(place)
+            self.done.notes.append(f"`{name}` could not be collected: {error.strerror}")
+            return
+        self.done.files += 1
+        self.done.size += os.path.getsize(place)

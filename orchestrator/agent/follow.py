@@ -12,10 +12,11 @@ from typing import IO, Any
 
 from orchestrator.agent import journal
 from orchestrator.agent.conversation import Conversation
-from orchestrator.agent.frames import PIECE_BYTES, Data, StreamEnded
+from orchestrator.agent.frames import PIECE_BYTES, Data
 from orchestrator.agent.layout import RunFolder
 from orchestrator.agent.logfile import last_lines
-from orchestrator.agent.rescue import is_supervised, order_cancel, rescue
+from orchestrator.agent.rescue import order_cancel, rescue
+from orchestrator.agent.runlock import is_supervised
 
 _LOOK_S = 0.02
 _BEAT_S = 5.0
@@ -67,16 +68,21 @@ class Follower:
                 self._note(event)
 
     def _tell_journal(self) -> bool:
-        with open(self._run.journal, "rb") as file:
-            file.seek(self._journal_at)
-            piece = file.read(PIECE_BYTES)
-        if not piece:
-            return False
-        self._link.send("journal", self._journal_at, piece)
-        self._journal_at += len(piece)
+        """Send the whole lines that are new: half a line may be cut away by a rescue."""
+        piece = self._new_lines()
+        for start in range(0, len(piece), PIECE_BYTES):
+            part = piece[start : start + PIECE_BYTES]
+            self._link.send("journal", self._journal_at, part)
+            self._journal_at += len(part)
         for event in self._reader.feed(piece):
             self._note(event)
-        return True
+        return bool(piece)
+
+    def _new_lines(self) -> bytes:
+        with open(self._run.journal, "rb") as file:
+            file.seek(self._journal_at)
+            piece = file.read()
+        return piece[: piece.rfind(b"\n") + 1]
 
     def _note(self, event: dict[str, Any]) -> None:
         if event["event"] == journal.STEP_STARTED:
@@ -133,9 +139,11 @@ class Follower:
                 if whole:
                     break
                 if not is_supervised(self._run) and not os.path.exists(self._run.bundle_facts):
-                    raise StreamEnded("the supervisor died while it wrote the bundle")
-                self._beat()
-                time.sleep(_LOOK_S)
+                    # It died over the bundle, which is written anew, with the same first bytes.
+                    rescue(self._run)
+                else:
+                    self._beat()
+                    time.sleep(_LOOK_S)
         while self._tell_journal():
             continue
         with open(self._run.bundle_facts, encoding="utf-8") as facts:

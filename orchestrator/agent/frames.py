@@ -52,8 +52,14 @@ Frame = Union[Dict[str, Any], Data]
 
 
 def message(content: dict[str, Any]) -> bytes:
-    """One JSON object as a frame."""
+    """One JSON object as a frame.
+
+    Raises:
+        FrameError: it is larger than the other side would read.
+    """
     payload = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        raise FrameError(f"a message of {len(payload)} bytes; {MAX_PAYLOAD_BYTES} are the limit")
     if len(payload) > 512:
         packed = zlib.compress(payload, 1)
         return _HEADER.pack(len(packed), MESSAGE, DEFLATED) + packed
@@ -142,18 +148,20 @@ def _exact(read: Callable[[int], bytes]) -> Callable[[int], bytes]:
 def _inflated(payload: bytes) -> bytes:
     unpacker = zlib.decompressobj()
     try:
-        inflated = unpacker.decompress(payload, MAX_PAYLOAD_BYTES)
+        inflated = unpacker.decompress(payload, MAX_PAYLOAD_BYTES + 1)
     except zlib.error as error:
         raise FrameError(f"damaged frame: {error}") from error
-    if unpacker.unconsumed_tail or not unpacker.eof:
+    if len(inflated) > MAX_PAYLOAD_BYTES:
         raise FrameError(f"a frame inflates to more than {MAX_PAYLOAD_BYTES} bytes")
+    if not unpacker.eof or unpacker.unused_data:
+        raise FrameError("damaged frame: its deflated payload does not end where the frame does")
     return inflated
 
 
 def _message(payload: bytes) -> dict[str, Any]:
     try:
         content = json.loads(payload.decode("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FrameError(f"a message is not JSON: {error}") from error
     if not isinstance(content, dict) or not isinstance(content.get("type"), str):
         raise FrameError("a message without a type")
@@ -161,9 +169,12 @@ def _message(payload: bytes) -> dict[str, Any]:
 
 
 def _data(payload: bytes) -> Data:
-    if len(payload) < _DATA_HEADER.size:
+    try:
+        offset, name_length = _DATA_HEADER.unpack_from(payload)
+        start = _DATA_HEADER.size + name_length
+        name = payload[_DATA_HEADER.size : start].decode("utf-8")
+    except (struct.error, UnicodeDecodeError) as error:
+        raise FrameError(f"a data frame without a stream: {error}") from error
+    if start > len(payload):
         raise FrameError(f"a data frame of {len(payload)} bytes")
-    offset, name_length = _DATA_HEADER.unpack_from(payload)
-    start = _DATA_HEADER.size + name_length
-    name = payload[_DATA_HEADER.size : start].decode("utf-8")
     return Data(name, offset, memoryview(payload)[start:])

@@ -12,7 +12,8 @@ from orchestrator.agent.frames import PIECE_BYTES, Data
 from orchestrator.agent.launch import Refusal
 from orchestrator.agent.layout import Root, RunFolder
 from orchestrator.agent.plan import Job, Plan
-from orchestrator.agent.rescue import is_supervised, order_cancel
+from orchestrator.agent.rescue import order_cancel
+from orchestrator.agent.runlock import is_supervised
 from orchestrator.agent.session import existing_run
 
 _LOOK_S = 0.1

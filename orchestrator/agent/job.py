@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Callable, Collection, Mapping, Sequence
 
 from orchestrator.agent import evidence, journal, processes
-from orchestrator.agent.logfile import LogFile, last_lines
+from orchestrator.agent.logfile import LogFile, Masker, last_lines
 from orchestrator.agent.plan import Job
+from orchestrator.agent.signals import signal_name
 from orchestrator.agent.spawn import SpawnError, spawn
 
 KILL_DEADLINE_S = 10.0
@@ -51,6 +52,7 @@ class Outcome:
     stacks: int = 0
     out_of_memory: bool | None = None
     log_bytes: int = 0
+    log_problem: str = ""
     tail: list[str] = field(default_factory=list)
 
 
@@ -90,6 +92,16 @@ class JobRun:
 
     def run(self) -> Outcome:
         """Run the job to its proven end."""
+        try:
+            return self._run()
+        except BaseException:
+            # Trouble of ours must not leave the tree running beside the next job.
+            processes.kill_all(self._mark, self._on_exit, KILL_DEADLINE_S, self._around.strangers)
+            raise
+        finally:
+            self._close_output()
+
+    def _run(self) -> Outcome:
         started = time.monotonic()
         kills_before = _oom_kills()
         self._output, write_end = os.pipe()
@@ -97,16 +109,17 @@ class JobRun:
         try:
             self._leader = spawn(argv_of(self._job), self._env, self._folder, write_end)
         except (SpawnError, OSError) as error:
+            reason = f"cannot start: {error}"
+            self._say(reason)
+            return self._finished(Outcome(journal.FAILED, reason=reason))
+        finally:
             os.close(write_end)
-            self._say(f"cannot start {argv_of(self._job)[0]!r}: {error}")
-            return self._finished(Outcome(journal.FAILED, reason=f"cannot start: {error}"))
-        os.close(write_end)
         why = self._wait(started + self._job.timeout_s)
         outcome = self._outcome(why)
         outcome.duration_s = (self._ended_at or time.monotonic()) - started
         self._empty_tree(outcome, why)
         self._last_output()
-        if outcome.signal == "KILL" and why == "ended":
+        if why == "ended" and _was_killed(outcome):
             outcome.out_of_memory = _oom_since(kills_before)
         return self._finished(outcome)
 
@@ -140,8 +153,7 @@ class JobRun:
         if piece:
             self._log.write(piece)
         else:
-            os.close(self._output)
-            self._output = -1
+            self._close_output()
         return len(piece)
 
     def _reap(self) -> bool:
@@ -161,7 +173,7 @@ class JobRun:
             return Outcome(journal.CANCELLED, reason="the run was cancelled")
         assert self._status is not None
         if os.WIFSIGNALED(self._status):
-            name = signal.Signals(os.WTERMSIG(self._status)).name.replace("SIG", "", 1)
+            name = signal_name(os.WTERMSIG(self._status))
             return Outcome(journal.FAILED, signal=name, reason=f"killed by signal {name}")
         code = os.WEXITSTATUS(self._status)
         if code == 0:
@@ -210,18 +222,19 @@ class JobRun:
         while self._output >= 0 and time.monotonic() < end:
             if self._read() == 0 and self._output >= 0:
                 self._pump(0.01)
-        if self._output >= 0:
-            os.close(self._output)
-            self._output = -1
 
     def _finished(self, outcome: Outcome) -> Outcome:
+        self._log.close()
+        outcome.log_bytes = self._log.total_bytes
+        outcome.log_problem = self._log.problem
+        outcome.tail = last_lines(self._log.recent, _TAIL_LINES)
+        outcome.reason = _masked(outcome.reason, self._around.secrets)
+        return outcome
+
+    def _close_output(self) -> None:
         if self._output >= 0:
             os.close(self._output)
             self._output = -1
-        self._log.close()
-        outcome.log_bytes = self._log.total_bytes
-        outcome.tail = last_lines(self._log.recent, _TAIL_LINES)
-        return outcome
 
     def _say(self, text: str) -> None:
         inside_a_line = self._log.recent and not self._log.recent.endswith(b"\n")
@@ -235,6 +248,17 @@ def _drain(handle: int) -> None:
             continue
     except BlockingIOError:
         return
+
+
+def _masked(text: str, secrets: Sequence[bytes]) -> str:
+    masker = Masker(secrets)
+    raw = masker.mask(text.encode("utf-8", "replace")) + masker.rest()
+    return raw.decode("utf-8", "replace")
+
+
+def _was_killed(outcome: Outcome) -> bool:
+    """By signal KILL, or a child of a shell was, which says so by its exit code."""
+    return outcome.signal == "KILL" or outcome.exit_code == 128 + signal.SIGKILL
 
 
 def _oom_kills() -> int | None:

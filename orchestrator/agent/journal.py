@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from typing import Any, Iterator
 
@@ -36,30 +37,45 @@ STATES = (PASSED, FAILED, TIMED_OUT, SKIPPED, CANCELLED, HOST_LOST, NOT_STARTED)
 
 
 class Journal:
-    """Appends events; each line is one write, so that it is whole or absent."""
+    """Appends events; a line is there whole or not at all."""
 
     def __init__(self, path: str, first_number: int = 0) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._number = first_number
         self._start = time.monotonic()
+        self._turn = threading.Lock()
 
     def write(self, event: str, **facts: Any) -> dict[str, Any]:
         """Append one event and return it.
 
         Every event has its number `n`, the wall clock `at` (RFC 3339, UTC) and `elapsed_s`, the
         monotonic seconds since the journal was opened.
+
+        Raises:
+            OSError: the disk is full; what was written of the line is taken back.
         """
-        record = {
-            "n": self._number,
-            "at": now(),
-            "elapsed_s": round(time.monotonic() - self._start, 4),
-            "event": event,
-            **facts,
-        }
-        line = json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        os.write(self._file, line.encode("utf-8", "backslashreplace") + b"\n")
-        self._number += 1
-        return record
+        with self._turn:
+            record = {
+                "n": self._number,
+                "at": now(),
+                "elapsed_s": round(time.monotonic() - self._start, 4),
+                "event": event,
+                **facts,
+            }
+            line = json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            self._append(line.encode("utf-8", "backslashreplace") + b"\n")
+            self._number += 1
+            return record
+
+    def _append(self, line: bytes) -> None:
+        end = os.fstat(self._file).st_size
+        left = memoryview(line)
+        try:
+            while left:
+                left = left[os.write(self._file, left) :]
+        except OSError:
+            os.ftruncate(self._file, end)
+            raise
 
     def sync(self) -> None:
         """Bring what was written to the disk itself."""
@@ -83,10 +99,17 @@ class LineReader:
         """
         *lines, self._half = (self._half + piece).split(b"\n")
         for line in lines:
-            record = json.loads(line.decode("utf-8"))
+            record = _parsed(line)
             if not isinstance(record, dict) or "event" not in record:
                 raise ValueError("a journal line without an event")
             yield record
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return json.loads(line.decode("utf-8"))
+    except RecursionError as error:
+        raise ValueError("a journal line is nested too deeply") from error
 
 
 def read(path: str) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ import sys
 import traceback
 from typing import Callable, Mapping
 
-from orchestrator.agent import journal
+from orchestrator.agent import journal, runlock
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.layout import Root, RunFolder, write_atomically
 from orchestrator.agent.plan import Plan
@@ -100,9 +100,9 @@ def _supervise(
     try:
         _redirect(folder.supervisor_log)
         # Imported here: the session, which waits for bytes, does not need all this.
-        from orchestrator.agent.supervisor import Supervisor, hold_lock
+        from orchestrator.agent.supervisor import Supervisor
 
-        lock = hold_lock(folder)
+        lock = runlock.hold(folder)
         facts = f'{{"pid": {os.getpid()}, "started_at": "{journal.now()}"}}'
         write_atomically(folder.supervisor, facts)
         shutil.copytree(_PAYLOAD, folder.payload, ignore=shutil.ignore_patterns("__pycache__"))

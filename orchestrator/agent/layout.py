@@ -8,6 +8,7 @@ runs/<run-id>/        one run: plan, tree, journal, steps, bundle
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass
@@ -140,7 +141,12 @@ class RunFolder:
 
 def write_atomically(path: str, text: str) -> None:
     """Write a file so that a reader sees all of it or none."""
-    temporary = f"{path}.{os.getpid()}.part"
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(temporary, path)
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(part, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+        raise

@@ -2,7 +2,7 @@
 
 A lock dies with the process that holds it, so a lease needs no clean-up. Beside the lock stands who
 holds it, for people. A GPU with processes of strangers is not handed out: they do not know our
-locks.
+locks. Neither is one of which nobody can tell, unless its memory is as good as empty.
 """
 
 from __future__ import annotations
@@ -10,20 +10,23 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
 from contextlib import ExitStack, contextmanager
-from typing import IO, Any, Callable, Iterator, Sequence
+from typing import IO, Any, Callable, Iterator, Mapping, Sequence
 
+from orchestrator.agent.environment.processes import UNEXPLAINED_BYTES
 from orchestrator.agent.journal import now
 
 _RETRY_S = 0.5
+_NVIDIA_UUID = re.compile(r"(GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27}")
+
+Gpu = Mapping[str, Any]
+Listing = Callable[[], Sequence[Gpu]]
 
 
 class NoGpu(Exception):
     """Too few GPUs, or none free in time; the text says who holds them."""
-
-
-Listing = Callable[[], Sequence[Any]]
 
 
 @contextmanager
@@ -34,12 +37,12 @@ def leased(
     list_gpus: Listing,
     deadline_s: float,
     cancelled: Callable[[], bool],
-) -> Iterator[list[dict[str, Any]]]:
+) -> Iterator[list[Gpu]]:
     """Hold `count` free GPUs; the value is what `list_gpus` says of each.
 
     Args:
         holder: who asks, written beside the lock.
-        list_gpus: the GPUs of this host, each with `uuid`, `index` and `foreign_pids`.
+        list_gpus: the GPUs of this host, as `environment.visible_gpus` lists them.
 
     Raises:
         NoGpu: the host has fewer GPUs, or they did not become free in time.
@@ -49,31 +52,48 @@ def leased(
         return
     end = time.monotonic() + deadline_s
     while True:
-        gpus = list(list_gpus())
+        gpus = list_gpus()
         if len(gpus) < count:
-            raise NoGpu(f"the step wants {count} GPUs, this host shows {len(gpus)}")
+            raise NoGpu(f"the step wants {_gpus(count)}, this host shows {len(gpus) or 'none'}")
         with ExitStack() as stack:
             taken, refused = _take(gpus, count, folder, holder, stack)
             if len(taken) == count:
                 yield taken
                 return
-        if time.monotonic() > end or cancelled():
-            raise NoGpu(f"no {count} free GPUs within {deadline_s:g} s: {'; '.join(refused)}")
+        if cancelled():
+            raise NoGpu("the run was cancelled while it waited for a GPU")
+        if time.monotonic() > end:
+            wanted = "free GPU" if count == 1 else f"{count} free GPUs"
+            raise NoGpu(f"no {wanted} within {deadline_s:g} s: {'; '.join(refused)}")
         time.sleep(_RETRY_S)
 
 
+def variables(gpus: Sequence[Gpu]) -> dict[str, str]:
+    """What makes a process see these GPUs and no others.
+
+    ROCm reads the variable of CUDA too, so each vendor's devices are named in its own way alone.
+    """
+    if not gpus:
+        return {}
+    uuids = [str(gpu["uuid"]) for gpu in gpus]
+    if all(_NVIDIA_UUID.fullmatch(uuid) for uuid in uuids):
+        return {"CUDA_VISIBLE_DEVICES": ",".join(uuids)}
+    return {"HIP_VISIBLE_DEVICES": ",".join(str(gpu["index"]) for gpu in gpus)}
+
+
 def _take(
-    gpus: Sequence[dict[str, Any]], count: int, folder: str, holder: str, stack: ExitStack
-) -> tuple[list[dict[str, Any]], list[str]]:
-    taken: list[dict[str, Any]] = []
+    gpus: Sequence[Gpu], count: int, folder: str, holder: str, stack: ExitStack
+) -> tuple[list[Gpu], list[str]]:
+    taken: list[Gpu] = []
     refused = []
     for gpu in gpus:
         if len(taken) == count:
             break
-        if gpu["foreign_pids"]:
-            refused.append(f"GPU {gpu['index']} is used by processes {gpu['foreign_pids']}")
+        others = _others(gpu)
+        if others:
+            refused.append(others)
             continue
-        file = stack.enter_context(_open(folder, gpu["uuid"]))
+        file = stack.enter_context(_open(folder, gpu))
         owner = _lock(file, holder)
         if owner is None:
             taken.append(gpu)
@@ -82,8 +102,21 @@ def _take(
     return taken, refused
 
 
-def _open(folder: str, uuid: str) -> IO[str]:
-    safe = "".join(char if char.isalnum() or char in "-_." else "_" for char in uuid)
+def _others(gpu: Gpu) -> str:
+    """Why a GPU may be in use by others; empty when it is not."""
+    pids, memory = gpu["foreign_pids"], gpu["memory_used"]
+    if pids:
+        named = sorted("unknown" if pid is None else str(pid) for pid in pids)
+        return f"GPU {gpu['index']} is used by processes {', '.join(named)}"
+    if pids is None and (memory is None or memory > UNEXPLAINED_BYTES):
+        used = "its memory in use is not known" if memory is None else f"{memory >> 20} MiB in use"
+        return f"nobody can tell who uses GPU {gpu['index']} ({used})"
+    return ""
+
+
+def _open(folder: str, gpu: Gpu) -> IO[str]:
+    name = str(gpu["uuid"] or f"index-{gpu['index']}")
+    safe = "".join(char if char.isalnum() or char in "-_" else "_" for char in name)
     return open(os.path.join(folder, f"{safe}.lock"), "a+", encoding="utf-8")
 
 
@@ -95,10 +128,14 @@ def _lock(file: IO[str], holder: str) -> str | None:
         file.seek(0)
         try:
             return str(json.loads(file.read())["holder"])
-        except (ValueError, KeyError):
+        except (ValueError, KeyError, TypeError):
             return "somebody who left no name"
     file.seek(0)
     file.truncate()
     file.write(json.dumps({"holder": holder, "pid": os.getpid(), "since": now()}))
     file.flush()
     return None
+
+
+def _gpus(count: int) -> str:
+    return "1 GPU" if count == 1 else f"{count} GPUs"

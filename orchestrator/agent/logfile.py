@@ -8,22 +8,27 @@ says how much is missing.
 from __future__ import annotations
 
 import os
+import re
 from typing import Sequence
 
 MASK = b"[secret]"
 _RECENT_BYTES = 8192
+_PIECE_BYTES = 1 << 20
 
 
 class LogFile:
-    """One log while it is being written."""
+    """One log while it is being written.
+
+    A disk that takes no more does not stop the step: what is lost is counted, `problem` says why.
+    """
 
     def __init__(self, path: str, limit_bytes: int, secrets: Sequence[bytes] = ()) -> None:
-        self._path = path
-        self._head_left = max(limit_bytes // 2, 1)
-        self._tail_bytes = max(limit_bytes // 4, 1)
         self._masker = Masker(secrets)
-        self._file = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by `close`
-        self._tails = _Tails(path, self._tail_bytes)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        self._head_left = max(limit_bytes // 2, 1)
+        self._tails = _Tails(path, max(limit_bytes // 4, 1))
+        self._lost_bytes = 0
+        self.problem = ""
         self.recent = b""
         self.total_bytes = 0
 
@@ -31,55 +36,92 @@ class LogFile:
         self._keep(self._masker.mask(piece))
 
     def close(self) -> None:
-        """Finish the file: nothing of the log is in memory or in tail files afterwards."""
+        """Finish the file: the newest bytes behind the head, and no tail files any more."""
         self._keep(self._masker.rest())
-        dropped = self._tails.dropped_bytes
-        if dropped:
-            line = f"\n[orch: {dropped} bytes left out here; the log limit was reached]\n"
-            self._file.write(line.encode("ascii"))
-        for piece in self._tails.take():
-            self._file.write(piece)
-        self._file.close()
+        self._tell_what_was_lost()
+        try:
+            self._tails.append_to(self._file)
+        except OSError as error:
+            # The tail files stay where they are; they are evidence too.
+            self.problem = str(error.strerror)
+        self._tails.close()
+        os.close(self._file)
 
     def _keep(self, piece: bytes) -> None:
-        if not piece:
-            return
         self.total_bytes += len(piece)
         self.recent = (self.recent + piece)[-_RECENT_BYTES:]
-        head, rest = piece[: self._head_left], piece[self._head_left :]
-        if head:
-            self._file.write(head)
-            self._head_left -= len(head)
-        if rest:
-            self._tails.write(rest)
+        self._tell_what_was_lost()
+        if self._lost_bytes:
+            self._lost_bytes += len(piece)
+        else:
+            self._lost_bytes = len(piece) - self._put(piece)
+
+    def _tell_what_was_lost(self) -> None:
+        if self._lost_bytes:
+            line = _line(f"{self._lost_bytes} bytes could not be written: {self.problem}")
+            if self._put(line) == len(line):
+                self._lost_bytes = 0
+
+    def _put(self, piece: bytes) -> int:
+        """Write to the head, then to the tails; returns how many bytes the disk took."""
+        left = memoryview(piece)
+        try:
+            while left:
+                if self._head_left:
+                    count = os.write(self._file, left[: self._head_left])
+                    self._head_left -= count
+                else:
+                    count = self._tails.write(left)
+                left = left[count:]
+        except OSError as error:
+            self.problem = str(error.strerror)
+        return len(piece) - len(left)
+
+
+def _line(text: str) -> bytes:
+    """A line of ours inside somebody else's text."""
+    return f"\n[orch: {text}]\n".encode()
 
 
 class Masker:
-    """Replaces secret values in a stream, also where one is cut by the end of a piece."""
+    """Replaces secret values in a stream, wherever it is cut.
+
+    Of the values that could be meant, the leftmost counts, and of those the longest.
+    """
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
-        self._secrets = sorted((s for s in secrets if s), key=len, reverse=True)
-        self._held = b""
+        self._secrets = sorted({s for s in secrets if s}, key=len, reverse=True)
+        self._pattern = re.compile(b"|".join(map(re.escape, self._secrets)))
         self._overlap = max((len(s) for s in self._secrets), default=1) - 1
+        self._held = b""
 
     def mask(self, piece: bytes) -> bytes:
+        """What may be let go of the stream so far."""
         if not self._secrets:
             return piece
         text = self._held + piece
-        for secret in self._secrets:
-            text = text.replace(secret, MASK)
-        cut = self._safe_cut(text)
-        self._held = text[cut:]
-        return text[:cut]
+        unsure = self._unsure(text, 0)
+        out, place = [], 0
+        for match in self._pattern.finditer(text):
+            if match.start() >= unsure:
+                break
+            out += [text[place : match.start()], MASK]
+            place = match.end()
+            if unsure < place:
+                unsure = self._unsure(text, place)
+        self._held = text[unsure:]
+        return b"".join([*out, text[place:unsure]])
 
     def rest(self) -> bytes:
+        """What was held back, now that nothing follows."""
         held, self._held = self._held, b""
-        return held
+        return self._pattern.sub(MASK, held) if held else b""
 
-    def _safe_cut(self, text: bytes) -> int:
-        """Where the text may be let go: before anything that could be the start of a secret."""
-        for start in range(max(len(text) - self._overlap, 0), len(text)):
-            if any(secret.startswith(text[start:]) for secret in self._secrets):
+    def _unsure(self, text: bytes, place: int) -> int:
+        """Where the first thing begins that could become a value, or a longer one."""
+        for start in range(max(len(text) - self._overlap, place), len(text)):
+            tail = text[start:]
+            if any(len(tail) < len(s) and s.startswith(tail) for s in self._secrets):
                 return start
         return len(text)
 
@@ -93,41 +135,48 @@ class _Tails:
         self._current = 0
         self._held = [0, 0]
         self._files: list[int] = []
-        self.dropped_bytes = 0
+        self._dropped_bytes = 0
 
-    def write(self, piece: bytes) -> None:
+    def write(self, piece: memoryview) -> int:
+        """Write some of it; returns how many bytes."""
         if not self._files:
             flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
             self._files = [os.open(name, flags, 0o644) for name in self._names]
-        while piece:
-            room = self._size - self._held[self._current]
-            if room == 0:
-                self._turn()
-                continue
-            written = os.write(self._files[self._current], piece[:room])
-            self._held[self._current] += written
-            piece = piece[written:]
+        if self._held[self._current] == self._size:
+            self._turn()
+        room = self._size - self._held[self._current]
+        written = os.write(self._files[self._current], piece[:room])
+        self._held[self._current] += written
+        return written
 
-    def take(self) -> list[bytes]:
-        """The older part, then the newer one; the files are removed."""
-        parts = []
+    def append_to(self, target: int) -> None:
+        """Put a line about the gap, the older part and the newer one behind a file."""
+        if self._dropped_bytes:
+            text = f"{self._dropped_bytes} bytes left out here; the log limit was reached"
+            _write_all(target, _line(text))
         for which in (1 - self._current, self._current):
-            if self._files:
-                os.lseek(self._files[which], 0, os.SEEK_SET)
-                parts.append(os.read(self._files[which], self._held[which]))
-        for handle in self._files:
-            os.close(handle)
+            for offset in range(0, self._held[which], _PIECE_BYTES):
+                _write_all(target, os.pread(self._files[which], _PIECE_BYTES, offset))
         for name in self._names if self._files else ():
             os.unlink(name)
+
+    def close(self) -> None:
+        for handle in self._files:
+            os.close(handle)
         self._files = []
-        return parts
 
     def _turn(self) -> None:
         self._current = 1 - self._current
-        self.dropped_bytes += self._held[self._current]
+        self._dropped_bytes += self._held[self._current]
         os.ftruncate(self._files[self._current], 0)
         os.lseek(self._files[self._current], 0, os.SEEK_SET)
         self._held[self._current] = 0
+
+
+def _write_all(target: int, piece: bytes) -> None:
+    left = memoryview(piece)
+    while left:
+        left = left[os.write(target, left) :]
 
 
 def last_lines(recent: bytes, count: int) -> list[str]:

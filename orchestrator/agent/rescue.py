@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
-from typing import Any
+import time
+from collections import Counter
 
-from orchestrator.agent import journal, processes
+from orchestrator.agent import journal, processes, runlock
+from orchestrator.agent.journal import Journal
 from orchestrator.agent.layout import RunFolder, write_atomically
-from orchestrator.agent.plan import Plan
+from orchestrator.agent.plan import Job, Plan
 
 _KILL_DEADLINE_S = 10.0
-
-
-def is_supervised(run: RunFolder) -> bool:
-    """Whether the run's supervisor lives: it holds the lock for as long as it does."""
-    try:
-        handle = os.open(run.lock, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
+_UNCHECKED = ("out", "results.jsonl")
 
 
 def order_cancel(run: RunFolder, who: str) -> bool:
     """Tell the supervisor to stop; False when there is none any more."""
-    if not is_supervised(run):
+    if not runlock.is_supervised(run):
         return False
     write_atomically(run.cancel, who or "somebody")
     with open(run.supervisor, encoding="utf-8") as file:
@@ -46,41 +33,62 @@ def rescue(run: RunFolder) -> None:
 
     Whoever gets the run's lock does it; the others find a run that has ended.
     """
-    handle = os.open(run.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        handle = runlock.hold(run)
     except BlockingIOError:
-        os.close(handle)
         return
     try:
-        # Imported here: a follower hardly ever needs what this pulls in.
-        from orchestrator.agent import bundle
-
-        _end_journal(run)
         if not os.path.exists(run.bundle_facts):
-            bundle.write(run)
+            _end(run)
     finally:
         os.close(handle)
 
 
-def _end_journal(run: RunFolder) -> None:
-    events = journal.read(run.journal)
-    if any(event["event"] == journal.RUN_ENDED for event in events):
-        return
+def _end(run: RunFolder) -> None:
+    # Imported here: a follower hardly ever needs what this pulls in.
+    from orchestrator.agent import bundle
+
     with open(run.plan, encoding="utf-8") as file:
         plan = Plan.from_json(file.read())
-    ended = {event["id"] for event in events if event["event"] == journal.STEP_ENDED}
-    begun = {event["id"] for event in events if event["event"] == journal.STEP_STARTED}
     _cut_half_line(run.journal)
-    writer = journal.Journal(run.journal, first_number=len(events))
-    counts = _count([e["state"] for e in events if e["event"] == journal.STEP_ENDED])
-    for number, job in enumerate(plan.jobs):
-        if job.id in ended:
-            continue
-        killed = _kill_marked(f"{plan.run_id}/{number}") if job.id in begun else []
-        state = journal.HOST_LOST if job.id in begun else journal.NOT_STARTED
-        counts[state] = counts.get(state, 0) + 1
-        writer.write(
+    ending = _Ending(plan, run)
+    ending.end_jobs()
+    bundle.write(
+        run,
+        note=ending.note,
+        before_the_journal=ending.last_word,
+        left_out=ending.unchecked(),
+    )
+    ending.close()
+
+
+class _Ending:
+    """The last words of a run, in the place of a supervisor that died without them."""
+
+    def __init__(self, plan: Plan, run: RunFolder) -> None:
+        events = journal.read(run.journal)
+        self._plan = plan
+        self._begun = {e["id"] for e in events if e["event"] == journal.STEP_STARTED}
+        self._states = {e["id"]: e["state"] for e in events if e["event"] == journal.STEP_ENDED}
+        self._has_ended = any(e["event"] == journal.RUN_ENDED for e in events)
+        self._lost: list[Job] = []
+        self._journal = Journal(run.journal, first_number=len(events))
+
+    def end_jobs(self) -> None:
+        """A state for every job that has none: lost where it had begun, not started elsewhere."""
+        for number, job in enumerate(self._plan.jobs):
+            if job.id in self._states:
+                continue
+            killed: list[str] = []
+            if job.id in self._begun:
+                self._lost.append(job)
+                killed = _kill_marked(f"{self._plan.run_id}/{number}")
+            self._end_job(job, killed)
+
+    def _end_job(self, job: Job, killed: list[str]) -> None:
+        state = journal.HOST_LOST if job.id in self._begun else journal.NOT_STARTED
+        self._states[job.id] = state
+        self._journal.write(
             journal.STEP_ENDED,
             id=job.id,
             step=job.step,
@@ -97,27 +105,46 @@ def _end_journal(run: RunFolder) -> None:
             files=0,
             results=0,
         )
-    writer.write(journal.RUN_ENDED, counts=counts, cancelled=False, rescued=True)
-    writer.sync()
-    writer.close()
+
+    def unchecked(self) -> list[str]:
+        """What lost jobs wrote, where it may hold secrets; nobody knows their values any more."""
+        if not self._plan.secrets:
+            return []
+        files = [f"steps/{job.folder}/{name}" for job in self._lost for name in _UNCHECKED]
+        if files:
+            self.note("files of lost jobs stay on the host: nobody can look for secrets in them")
+        return files
+
+    def note(self, text: str) -> None:
+        self._journal.write(journal.NOTE, level="warning", text=text)
+
+    def last_word(self) -> None:
+        if not self._has_ended:
+            counts = dict(Counter(self._states.values()))
+            self._journal.write(journal.RUN_ENDED, counts=counts, cancelled=False, rescued=True)
+        self._journal.sync()
+
+    def close(self) -> None:
+        self._journal.close()
 
 
 def _kill_marked(mark: str) -> list[str]:
     """Kill what a dead supervisor's job left behind; these are not our children any more."""
-    found = processes.marked(mark)
-    names = {pid: process.name for pid, process in processes.table().items() if pid in found}
-    processes.send(found, signal.SIGKILL)
-    return sorted(names.values())
+    names: dict[int, str] = {}
+    end = time.monotonic() + _KILL_DEADLINE_S
+    while time.monotonic() < end:
+        # One that is being killed can still fork.
+        found = processes.marked(mark)
+        if not found:
+            break
+        table = processes.table()
+        names.update({pid: table[pid].name for pid in found if pid in table})
+        processes.send(found, signal.SIGKILL)
+        time.sleep(0.01)
+    return sorted(set(names.values()))
 
 
 def _cut_half_line(path: str) -> None:
     with open(path, "rb+") as file:
         content = file.read()
         file.truncate(content.rfind(b"\n") + 1)
-
-
-def _count(states: list[Any]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for state in states:
-        counts[state] = counts.get(state, 0) + 1
-    return counts

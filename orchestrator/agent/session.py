@@ -5,22 +5,15 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import struct
-import zlib
-from typing import Any, Iterator, Mapping
+from typing import Any, Mapping
 
-from orchestrator.agent import checkout, journal, spare
-from orchestrator.agent.blobs import BlobError, BlobStore, IncomingPack
+from orchestrator.agent import checkout, journal, parcels, spare
+from orchestrator.agent.blobs import BlobStore
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.follow import Follower
 from orchestrator.agent.launch import Launch, Refusal
 from orchestrator.agent.layout import Root, RunFolder, write_atomically
 from orchestrator.agent.plan import Plan
-
-# Place in the list of missing blobs, encoding, bytes on the wire, bytes of content.
-_PARCEL = struct.Struct("!IBQQ")
-_RAW, _LOOSE = 0, 1
-_INFLATED_BYTES = 1 << 20
 
 
 def run(link: Conversation, hello: Mapping[str, Any]) -> None:
@@ -48,17 +41,23 @@ def run(link: Conversation, hello: Mapping[str, Any]) -> None:
 def attach(link: Conversation, hello: Mapping[str, Any]) -> None:
     """Follow a run that exists, from the bytes the controller has already."""
     folder = existing_run(Root.at(hello["root"]), hello["run_id"])
+    journal_at, bundle_at = int(hello.get("journal_at", 0)), int(hello.get("bundle_at", 0))
+    if journal_at > os.path.getsize(folder.journal):
+        raise Refusal("other_journal", "the journal here is shorter than what is known of it there")
     link.tell("attached")
-    Follower(
-        link,
-        folder,
-        journal_at=int(hello.get("journal_at", 0)),
-        bundle_at=int(hello.get("bundle_at", 0)),
-    ).follow()
+    Follower(link, folder, journal_at=journal_at, bundle_at=bundle_at).follow()
 
 
 def existing_run(root: Root, run_id: str) -> RunFolder:
-    folder = root.run(run_id)
+    """The folder of a run that has started here.
+
+    Raises:
+        Refusal: there is none of that name.
+    """
+    try:
+        folder = root.run(run_id)
+    except ValueError as error:
+        raise Refusal("no_such_run", str(error)) from error
     if not os.path.exists(folder.journal):
         raise Refusal("no_such_run", f"this host has no run `{run_id}` under {root.path}")
     return folder
@@ -120,7 +119,7 @@ def _build(
     checkout.write(store, now, top)
     if missing:
         with store.receive(os.path.basename(os.path.dirname(target))) as pack:
-            for blob in _receive_blobs(link.stream("blobs"), pack, missing):
+            for blob in parcels.receive(link.stream("blobs"), pack, missing):
                 for entry in later.get(blob, ()):
                     checkout.write_entry(store, entry, top)
     store.close()
@@ -131,80 +130,6 @@ def bitmap(wanted: list[str], missing: list[str]) -> str:
     lacking = set(missing)
     bits = "".join("1" if blob in lacking else "0" for blob in wanted)
     return f"{int(bits, 2):x}" if bits else "0"
-
-
-def _receive_blobs(
-    pieces: Iterator[bytes], pack: IncomingPack, missing: list[str]
-) -> Iterator[str]:
-    """Blobs one behind the other, each behind its place in `missing`, its encoding and sizes.
-
-    Yields the hash of each blob once it is verified and in the store.
-    """
-    buffer = _Buffer(pieces)
-    waited_for = set(range(len(missing)))
-    while waited_for:
-        index, encoding, wire_bytes, size = _PARCEL.unpack(buffer.take(_PARCEL.size))
-        if index not in waited_for or encoding not in (_RAW, _LOOSE):
-            raise Refusal("not_asked_for", f"blob {index} in encoding {encoding} was not asked for")
-        waited_for.remove(index)
-        portions = buffer.portions(wire_bytes)
-        blob = missing[index]
-        pack.add(blob, size, portions if encoding == _RAW else _loose_content(portions, size))
-        yield blob
-    buffer.end()
-
-
-def _loose_content(portions: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """The content of a loose object of git: deflated, behind `blob <size>` and a zero byte."""
-    inflater = zlib.decompressobj()
-    header = b"blob %d\0" % size
-    left = len(header) + size
-    for portion in portions:
-        while portion:
-            inflated = inflater.decompress(portion, _INFLATED_BYTES)
-            portion = inflater.unconsumed_tail
-            left -= len(inflated)
-            if left < 0:
-                raise BlobError("an object inflates to more than its size")
-            skipped = min(len(header), len(inflated))
-            if inflated[:skipped] != header[:skipped]:
-                raise BlobError("what was sent is no loose object of git")
-            header = header[skipped:]
-            yield inflated[skipped:]
-
-
-class _Buffer:
-    """Exact portions out of pieces of any size."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-        self._held = memoryview(b"")
-
-    def some(self, most: int) -> bytes:
-        if not self._held:
-            piece = next(self._pieces, None)
-            if piece is None:
-                raise Refusal("cut_short", "the controller sent fewer bytes than it announced")
-            self._held = memoryview(piece)
-        part, self._held = self._held[:most], self._held[most:]
-        return bytes(part)
-
-    def portions(self, count: int) -> Iterator[bytes]:
-        """That many bytes, in whatever portions they come."""
-        while count:
-            part = self.some(count)
-            count -= len(part)
-            yield part
-
-    def take(self, count: int) -> bytes:
-        parts = b""
-        while len(parts) < count:
-            parts += self.some(count - len(parts))
-        return parts
-
-    def end(self) -> None:
-        if self._held or next(self._pieces, None) is not None:
-            raise Refusal("too_much", "the controller sent more bytes than were asked for")
 
 
 class _blobs_in_use:  # noqa: N801 - reads as a statement

@@ -9,6 +9,7 @@ system sets the change time, and nothing that writes to a file can set it back.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -43,14 +44,15 @@ def claim(folder: str, wanted: list[Entry], target: str) -> set[bytes]:
     try:
         # Whoever renames it has it; another run that wanted the same one finds nothing.
         os.rename(os.path.join(folder, best), os.path.join(claimed, "spare"))
+        top = os.path.join(claimed, "spare", "tree")
+        good = _sort_out(os.fsencode(top), stamps, {e.path: e for e in wanted})
+        _remove_other_folders(os.fsencode(top), wanted)
+        os.rename(top, target)
     except OSError:
-        os.rmdir(claimed)
+        # Taken by another run, or not as it was left: the tree is written from the blobs then.
         return set()
-    top = os.path.join(claimed, "spare", "tree")
-    good = _sort_out(os.fsencode(top), stamps, {e.path: e for e in wanted})
-    _remove_other_folders(os.fsencode(top), wanted)
-    os.rename(top, target)
-    shutil.rmtree(claimed, ignore_errors=True)
+    finally:
+        shutil.rmtree(claimed, ignore_errors=True)
     return good
 
 
@@ -93,15 +95,15 @@ def _best(folder: str, wanted: list[Entry]) -> tuple[str, dict[bytes, tuple[Entr
 
 
 def _read_index(path: str) -> dict[bytes, tuple[Entry, Stamp]]:
+    """The entries of a spare with their stamps; none when its index is damaged."""
+    found = {}
     try:
         with open(path, encoding="utf-8") as file:
-            rows = json.load(file)
-    except (OSError, ValueError):
+            for name, blob, mode, *stamp in json.load(file):
+                raw = os.fsencode(name)
+                found[raw] = (Entry(mode, blob, raw), tuple(stamp))
+    except (OSError, ValueError, TypeError, RecursionError):
         return {}
-    found = {}
-    for name, blob, mode, *stamp in rows:
-        raw = os.fsencode(name)
-        found[raw] = (Entry(mode, blob, raw), tuple(stamp))
     return found
 
 
@@ -157,9 +159,14 @@ def _stamp(facts: os.stat_result) -> Stamp:
 
 def _spares(folder: str) -> list[str]:
     """Names of whole spares, oldest first."""
+    found = []
     try:
         with os.scandir(folder) as entries:
-            found = [(e.stat().st_mtime, e.name) for e in entries if not e.name.startswith(".")]
+            for entry in entries:
+                # Another run may take it between the two looks.
+                with contextlib.suppress(FileNotFoundError):
+                    if not entry.name.startswith("."):
+                        found.append((entry.stat().st_mtime, entry.name))
     except FileNotFoundError:
         return []
     return [name for _, name in sorted(found)]
@@ -168,5 +175,7 @@ def _spares(folder: str) -> list[str]:
 def _drop_old(folder: str) -> None:
     for name in _spares(folder)[:-MAX_SPARES]:
         doomed = tempfile.mkdtemp(prefix=".gone-", dir=folder)
-        os.rename(os.path.join(folder, name), os.path.join(doomed, "spare"))
+        # Another run that takes it, or drops it too, may have been faster.
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(os.path.join(folder, name), os.path.join(doomed, "spare"))
         shutil.rmtree(doomed)

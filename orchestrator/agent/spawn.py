@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 from typing import Mapping, Sequence
 
 _PR_SET_PDEATHSIG = 1
-_RESTORED = ("SIGPIPE", "SIGXFSZ", "SIGTERM", "SIGINT", "SIGHUP", "SIGCHLD")
 
 
 class SpawnError(Exception):
@@ -52,10 +52,18 @@ def _become(argv: Sequence[str], env: Mapping[str, str], folder: str, output: in
     os.dup2(output, 1)
     os.dup2(output, 2)
     signal.set_wakeup_fd(-1)
-    for name in _RESTORED:
-        signal.signal(getattr(signal, name), signal.SIG_DFL)
+    _hear_every_signal()
     os.chdir(folder)
     os.execvpe(argv[0], list(argv), dict(env))  # noqa: S606 - that is what this module is for
+
+
+def _hear_every_signal() -> None:
+    """As in a fresh shell: whoever started the agent may have ignored or blocked some."""
+    for number in range(1, signal.NSIG):
+        # Not KILL and STOP, nor those that the C library keeps for itself.
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 def _die_with_parent() -> None:

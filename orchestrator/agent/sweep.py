@@ -15,7 +15,7 @@ from orchestrator.agent import blobs, checkout
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.inspect import state_of
 from orchestrator.agent.layout import Root, RunFolder
-from orchestrator.agent.rescue import is_supervised
+from orchestrator.agent.runlock import is_supervised
 
 
 def sweep(link: Conversation, hello: Mapping[str, Any]) -> None:

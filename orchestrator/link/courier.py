@@ -18,6 +18,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -33,6 +34,8 @@ _PIECE_BYTES = 256 << 10
 _WATCH_S = 15.0
 # A clock that ran on while nothing was watched means that this machine slept.
 _SLEPT_S = 40.0
+# `sun_path` has 104 bytes on macOS and 108 on Linux, with a zero byte at its end.
+_LONGEST_SOCKET_PATH = 104
 
 
 class CourierPipe:
@@ -87,12 +90,17 @@ def borrow(name: str, host: Host) -> CourierPipe | None:
 
 
 def provide(name: str, host: Host) -> None:
-    """See to it that the next run finds a courier; returns at once."""
+    """See to it that the next run finds a courier; returns at once.
+
+    Raises:
+        OSError: its folder cannot be made, or is open to others.
+    """
     if not is_wanted(host) or _socket_path(name, host).exists():
         return
     order = json.dumps({"name": name, "host": host.model_dump(mode="json")})
     log = _socket_path(name, host).with_suffix(".log")
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_private(log.parent)
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "orchestrator.link.courier"],
@@ -126,9 +134,12 @@ def is_wanted(host: Host) -> bool:
 def _socket_path(name: str, host: Host) -> Path:
     """One courier for one way to one host with one version of the agent."""
     key = name + host.model_dump_json() + hashlib.sha256(agentzip.build()).hexdigest()
+    file = f"{hashlib.sha256(key.encode('utf-8')).hexdigest()[:16]}.sock"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    # Short: a socket's path may have little more than a hundred bytes.
-    return cache / "orch" / f"{hashlib.sha256(key.encode('utf-8')).hexdigest()[:16]}.sock"
+    path = cache / "orch" / file
+    if len(os.fsencode(path)) < _LONGEST_SOCKET_PATH:
+        return path
+    return Path(tempfile.gettempdir(), f"orch-{os.getuid()}", file)
 
 
 def _check_private(folder: Path) -> None:
@@ -145,8 +156,11 @@ def main() -> None:
     order = json.loads(sys.stdin.read())
     # Checked when hosts.yaml was read; its durations are numbers by now.
     host = Host.model_construct(**order["host"])
-    with contextlib.suppress(OrchError, OSError, FileExistsError):
+    try:
         _Courier(order["name"], host).serve()
+    except (OrchError, OSError) as error:
+        # Standard error is the log beside the socket; the runs connect by themselves.
+        sys.exit(f"no connection is kept: {error}")
 
 
 class _Courier:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import tempfile
+import threading
 from collections.abc import Sequence
 from typing import IO, Protocol
 
@@ -46,6 +47,7 @@ class ProcessPipe:
 
     def __init__(self, argv: Sequence[str]) -> None:
         self._said = ""
+        self._closing = threading.Lock()
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         try:
             self._process = subprocess.Popen(
@@ -81,6 +83,11 @@ class ProcessPipe:
             view = view[os.write(self._input.fileno(), view) :]
 
     def close(self) -> None:
+        # A run that leaves and a run that fails may both close, each in its own thread.
+        with self._closing:
+            self._close()
+
+    def _close(self) -> None:
         with contextlib.suppress(OSError):
             self._input.close()
         try:
@@ -98,7 +105,8 @@ class ProcessPipe:
         return self._process.poll() is None
 
     def last_words(self) -> str:
-        return self._said if self._errors.closed else self._read_errors()
+        with self._closing:
+            return self._said if self._errors.closed else self._read_errors()
 
     def _read_errors(self) -> str:
         self._errors.seek(0)

@@ -57,7 +57,7 @@ def restore(found: Repository, name: str, target: Path) -> int:
 
     Raises:
         InputError: the target holds something already, or the name is unknown.
-        SourceError: the tree names a path outside itself.
+        SourceError: the tree names a path outside itself, or a submodule, which a run never does.
     """
     tree_hash = resolve(found, name)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -65,7 +65,7 @@ def restore(found: Repository, name: str, target: Path) -> int:
     listed = tree.entries(tree.listing(found.git, tree_hash))
     places: dict[str, list[tree.Entry]] = {}
     for entry in listed:
-        _refuse_unsafe(entry.path)
+        _refuse_unsafe(entry)
         places.setdefault(entry.blob, []).append(entry)
     for blob, _, chunks in tree.read_blobs(found.git, list(places)):
         content = b"".join(chunks)
@@ -74,10 +74,15 @@ def restore(found: Repository, name: str, target: Path) -> int:
     return len(listed)
 
 
-def _refuse_unsafe(path: str) -> None:
-    parts = path.split("/")
-    if path.startswith("/") or ".." in parts or ".git" in (part.lower() for part in parts):
-        raise SourceError(f"the tree holds the path `{path}`, which must not be written")
+def _refuse_unsafe(entry: tree.Entry) -> None:
+    parts = entry.path.split("/")
+    if parts[0] == "" or ".." in parts or ".git" in (part.lower() for part in parts):
+        raise SourceError(f"the tree holds the path `{entry.path}`, which must not be written")
+    if entry.mode == tree.GITLINK:
+        raise SourceError(
+            f"`{entry.path}` is a submodule, of which a commit holds no file",
+            expected="a run: its tree holds submodules by content",
+        )
 
 
 def _write(path: Path, mode: str, content: bytes) -> None:

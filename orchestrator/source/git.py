@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from orchestrator.errors import SourceError
 
@@ -16,8 +17,16 @@ DEADLINE_S = 600.0
 # A hook runs with GIT_INDEX_FILE, GIT_DIR and others set for its own purpose; ours differs.
 _KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_CONFIG", "GIT_TRACE", "GIT_EXEC_PATH")
 
-# An empty filter command makes git-lfs files go in by content; large files are what they are for.
-WITHOUT_LFS = ("-c", "filter.lfs.clean=", "-c", "filter.lfs.process=", "-c", "filter.lfs.required=")
+# Every command that writes an index may run filters, to tell whether a file was changed while git
+# looked. An empty filter makes git-lfs files go in by content. An index of ours is never split: its
+# shared part would stay in the user's git directory.
+_WITH_OWN_INDEX = (
+    *("-c", "filter.lfs.clean="),
+    *("-c", "filter.lfs.process="),
+    *("-c", "filter.lfs.required="),
+    *("-c", "core.safecrlf=false"),
+    *("-c", "core.splitIndex=false"),
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +44,8 @@ class Git:
         Raises:
             SourceError: git is missing, failed (with `check`), or did not end in time.
         """
-        command = ["git", "-c", "core.quotePath=false", *arguments]
+        options = () if self.index is None else _WITH_OWN_INDEX
+        command = ["git", "-c", "core.quotePath=false", *options, *arguments]
         try:
             done = subprocess.run(
                 command,
@@ -62,6 +72,17 @@ class Git:
             raise failure(arguments, done)
         return done
 
+    def start(self, *arguments: str, feed: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Start a command whose output is read as it comes; the caller ends it."""
+        return subprocess.Popen(
+            ["git", *arguments],
+            cwd=self.directory,
+            env=_environment(self.index),
+            stdin=feed,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
     def text(self, *arguments: str, check: bool = True) -> str:
         """The output of a command, without the newline at its end."""
         done = self.run(*arguments, check=check)
@@ -76,17 +97,26 @@ class Git:
         return Git(self.directory, index)
 
 
+_WAYS_OUT = {
+    "dubious ownership": "run the `git config --global --add safe.directory ...` that git names",
+    "index.lock": "another git command is running here; wait for it, or remove the stale lock file",
+    "No space left": "free some disk space",
+    "external filter": "repair the filter, or take it out of .gitattributes or the git config",
+    "not a git repository: ": (
+        "`git submodule update --init` mends a submodule, `git worktree repair` a worktree"
+    ),
+}
+
+
 def failure(arguments: Iterable[str], done: subprocess.CompletedProcess[bytes]) -> SourceError:
     """What git said, with the way out where we know one."""
     said = os.fsdecode(done.stderr).strip() or os.fsdecode(done.stdout).strip()
-    fix = ""
-    if "dubious ownership" in said:
-        fix = "run the `git config --global --add safe.directory ...` that git names above"
-    elif "index.lock" in said:
-        fix = "another git command is running here; wait for it, or remove the stale lock file"
-    elif "No space left" in said:
-        fix = "free some disk space"
-    return SourceError(f"`git {_shown(tuple(arguments))}` failed: {said}", fix=fix)
+    return SourceError(f"`git {_shown(tuple(arguments))}` failed: {said}", fix=way_out(said))
+
+
+def way_out(said: str) -> str:
+    """What a person can do about a message of git's; empty where we do not know."""
+    return next((fix for part, fix in _WAYS_OUT.items() if part in said), "")
 
 
 def name_list(names: Iterable[str]) -> bytes:
@@ -101,13 +131,13 @@ def _environment(index: Path | None) -> Mapping[str, str]:
         if not name.startswith("GIT_") or name.startswith(_KEPT)
     }
     kept.update(LC_ALL="C", GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0")
-    kept["GIT_LITERAL_PATHSPECS"] = "0"
+    # What `git replace` shows in the place of an object does not have that object's hash.
+    kept["GIT_NO_REPLACE_OBJECTS"] = "1"
     if index is not None:
         kept["GIT_INDEX_FILE"] = str(index)
     return kept
 
 
 def _shown(arguments: tuple[str, ...]) -> str:
-    words = [word for word in arguments if word != "-c" and not word.startswith("filter.")]
-    text = " ".join(words)
+    text = " ".join(arguments)
     return text if len(text) <= 100 else text[:97] + "..."

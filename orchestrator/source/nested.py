@@ -6,18 +6,33 @@ that `refs/orch/<run-id>` keeps the whole tree in one place.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from orchestrator.errors import SourceError
 from orchestrator.source import repository
 from orchestrator.source.git import Git
 from orchestrator.source.repository import Repository
 
 
-def open_inner(outer: Repository, path: str) -> Repository | None:
-    """The repository at a path of the working copy, or None when it is not checked out."""
-    top = outer.top / path
-    if not (top / ".git").exists():
-        return None
-    inner = repository.find(top)
+def is_here(outer: Repository, path: str) -> bool:
+    """Whether a repository lies at a path; not one that only a link there leads to."""
+    place = outer.top / path
+    return (place / ".git").exists() and not place.is_symlink()
+
+
+def paths(outer: Repository, names: Iterable[str]) -> list[str]:
+    """Those of some names that are repositories of their own, each once."""
+    bare = dict.fromkeys(name.rstrip("/") for name in names)
+    return [name for name in bare if is_here(outer, name)]
+
+
+def open_inner(outer: Repository, path: str) -> Repository:
+    """The repository at a path of the working copy.
+
+    Raises:
+        SourceError: it names objects otherwise than the outer one, or its git directory is gone.
+    """
+    inner = repository.find(outer.top / path)
     if inner.object_format != outer.object_format:
         raise SourceError(
             f"`{path}` names objects by {inner.object_format}, the outer repository by "
@@ -37,8 +52,6 @@ def import_tree(inner: Repository, outer: Repository, tree: str) -> None:
     outer.git.run("unpack-objects", "-q", feed=pack)
 
 
-def graft(git: Git, path: str, tree: str, object_format: str) -> None:
-    """Put a tree at a path of the index, in the place of a submodule's entry."""
-    zero = "0" * (64 if object_format == "sha256" else 40)
-    git.run("update-index", "-z", "--index-info", feed=f"0 {zero}\t{path}\0".encode())
+def graft(git: Git, path: str, tree: str) -> None:
+    """Put a tree at a path of the index, where nothing is."""
     git.run("read-tree", f"--prefix={path}/", tree)

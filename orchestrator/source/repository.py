@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.errors import SourceError
-from orchestrator.source.git import Git
+from orchestrator.source.git import Git, way_out
 
 # Files in the git directory that tell of an operation half done.
 _IN_PROGRESS = {
@@ -75,14 +75,16 @@ def find(start: Path) -> Repository:
         "rev-parse",
         "--is-bare-repository",
         "--is-inside-work-tree",
-        "--absolute-git-dir",
         "--show-object-format",
-        "--show-toplevel",
+        "--show-cdup",
+        "--absolute-git-dir",
         check=False,
     )
-    lines = os.fsdecode(done.stdout).splitlines()
+    # The last line alone may hold a newline of its own: the name of a directory.
+    lines = os.fsdecode(done.stdout).removesuffix("\n").split("\n", 4)
     if done.returncode == 0 and len(lines) == 5 and lines[1] == "true":
-        return Repository(Path(lines[4]), Path(lines[2]), lines[3])
+        _, _, object_format, way_up, git_dir = lines
+        return Repository((start / way_up).resolve(), Path(git_dir), object_format)
     said = os.fsdecode(done.stderr).strip()
     if lines[:1] == ["true"]:
         raise SourceError(
@@ -98,6 +100,11 @@ def find(start: Path) -> Repository:
             f"git does not trust `{start}`: {said.splitlines()[0]}",
             fix=f"git config --global --add safe.directory {start}",
         )
+    if "not a git repository: " in said:
+        raise SourceError(
+            f"`{start}` belongs to a repository that is not there: {said}",
+            fix=way_out(said),
+        )
     raise SourceError(
         f"`{start}` is not in a git working copy",
         expected="a directory under git: the run is named by the hash of its tree",
@@ -108,7 +115,13 @@ def find(start: Path) -> Repository:
 def status(repository: Repository, *, git: Git | None = None) -> Status:
     """The state of the working copy; untracked files one by one, ignored ones not."""
     output = (git or repository.git).run(
-        "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames"
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "-z",
+        "--untracked-files=all",
+        "--ignore-submodules=none",
+        "--no-renames",
     )
     revision = branch = ""
     changed, untracked = [], []

@@ -8,23 +8,15 @@ git was told to overlook are looked at all the same.
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.errors import SourceError
-from orchestrator.source import nested, repository, tree
-from orchestrator.source.git import WITHOUT_LFS, Git, name_list
+from orchestrator.source import index, nested, repository, tree
+from orchestrator.source.git import Git
 from orchestrator.source.repository import Code, Repository
 from orchestrator.source.size import check_new_files
-
-_QUIET = ("-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false")
-_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-GITLINK = "160000"
 
 
 @dataclass(frozen=True)
@@ -76,114 +68,31 @@ class _Made:
 
 
 def _make_tree(found: Repository, include: Sequence[str], max_new_bytes: int) -> _Made:
-    state = repository.status(found)
-    check_new_files(found.top, (*state.changed, *state.untracked), max_new_bytes)
-    with _private_index(found) as git:
-        tracked = list(_tracked(git))
-        inner = [entry.path for entry in tracked if entry.mode == GITLINK]
-        inner += [name.rstrip("/") for name in state.untracked if name.endswith("/")]
-        overlooked = _look_again(git, found.top, tracked)
-        if state.dirty or overlooked:
-            _add_all(git, inner)
-        if include:
-            _add_ignored(git, found.top, include, max_new_bytes)
-        _add_lfs_content(git, found.top)
+    with index.private(found) as git:
+        tracked = index.tracked(git)
+        overlooked = index.look_again(git, found.top, tracked)
+        state = repository.status(found, git=git if overlooked else None)
+        links = dict.fromkeys(entry.path for entry in tracked if entry.mode == tree.GITLINK)
+        absent = [path for path in links if not nested.is_here(found, path)]
+        wanted = index.ignored(git, include)
+        inner = nested.paths(found, (*links, *state.changed, *state.untracked, *wanted))
+        by_content = index.lfs_files(git, found.top)
+        index.forget(git, by_content, found.object_format)
+        index.clear(git, [*absent, *inner], found.object_format)
+        instead = index.files_below(git, absent)
+        named = dict.fromkeys((*state.changed, *state.untracked, *instead, *wanted, *by_content))
+        new = [name for name in named if name.rstrip("/") not in inner]
+        index.refuse_lfs_pointers(git, found.top, new)
+        check_new_files(found.top, new, max_new_bytes)
+        index.add(git, new)
         submodules, notes = _add_inner(git, found, inner, max_new_bytes)
         made = git.text("write-tree")
+    notes += [
+        f"the submodule `{path}` is not checked out here and is not sent"
+        for path in absent
+        if not any(name.startswith(f"{path}/") for name in instead)
+    ]
     return _Made(made, state, submodules, tuple(notes))
-
-
-@contextmanager
-def _private_index(found: Repository) -> Iterator[Git]:
-    """git with a copy of the index; beside the original, where a split index finds its parts."""
-    handle, name = tempfile.mkstemp(prefix="orch-index-", dir=found.git_dir)
-    os.close(handle)
-    index = Path(name)
-    try:
-        if found.index.exists():
-            shutil.copy2(found.index, index)
-        else:
-            index.unlink()
-        yield found.git.with_index(index)
-    finally:
-        index.unlink(missing_ok=True)
-        index.with_name(index.name + ".lock").unlink(missing_ok=True)
-
-
-@dataclass(frozen=True)
-class _Tracked:
-    tag: str
-    mode: str
-    path: str
-
-
-def _tracked(git: Git) -> Iterator[_Tracked]:
-    for record in git.names("ls-files", "-z", "-s", "-v"):
-        head, _, path = record.partition("\t")
-        tag, mode, *_ = head.split(" ")
-        yield _Tracked(tag, mode, path)
-
-
-def _look_again(git: Git, top: Path, tracked: Iterable[_Tracked]) -> bool:
-    """Forget `assume-unchanged` and `skip-worktree` for files that are there; were there any?"""
-    assumed, skipped = [], []
-    for entry in tracked:
-        if entry.tag.islower():
-            assumed.append(entry.path)
-        if entry.tag in ("S", "s") and os.path.lexists(top / entry.path):
-            skipped.append(entry.path)
-    for option, names in (("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)):
-        if names:
-            git.run("update-index", option, "-z", "--stdin", feed=name_list(names))
-    return bool(assumed or skipped)
-
-
-def _add_all(git: Git, inner: Sequence[str]) -> None:
-    """`git add -A`, without the repositories inside this one: `nested` takes those by content."""
-    without = [f":(exclude,top,literal){name}" for name in inner]
-    command = [*_QUIET, *WITHOUT_LFS, "add", "-A"]
-    specs = name_list([".", *without])
-    git.run(*command, "--pathspec-from-file=-", "--pathspec-file-nul", feed=specs)
-
-
-def _add_ignored(git: Git, top: Path, include: Sequence[str], max_new_bytes: int) -> None:
-    for pattern in include:
-        spec = f":(top,glob){pattern}"
-        listed = git.names("ls-files", "-z", "--others", "--", spec)
-        if not listed and not git.names("ls-files", "-z", "--", spec):
-            raise SourceError(
-                f"`include: {pattern}` matches no file",
-                expected="a glob relative to the top of the working tree",
-                fix="correct the pattern, or build the files first",
-            )
-        check_new_files(top, listed, max_new_bytes)
-        git.run(*_QUIET, *WITHOUT_LFS, "add", "-f", "--", spec)
-
-
-def _add_lfs_content(git: Git, top: Path) -> None:
-    """Put files under git-lfs in by content; an unchanged one stands in the index as a pointer."""
-    names = git.names("ls-files", "-z", "--", ":(top,attr:filter=lfs)")
-    present = [name for name in names if (top / name).is_file()]
-    if not present:
-        return
-    pointers = [name for name in present if _is_lfs_pointer(top / name)]
-    if pointers:
-        listed = ", ".join(f"`{name}`" for name in pointers[:5])
-        more = f" and {len(pointers) - 5} more" if len(pointers) > 5 else ""
-        raise SourceError(
-            f"git-lfs has not fetched {listed}{more}: only a pointer is here",
-            expected="the content",
-            fix="git lfs pull",
-        )
-    from_stdin = ("--pathspec-from-file=-", "--pathspec-file-nul")
-    literal = "--literal-pathspecs"
-    git.run(literal, "rm", "-q", "--cached", *from_stdin, feed=name_list(present))
-    git.run(literal, *_QUIET, *WITHOUT_LFS, "add", "-f", *from_stdin, feed=name_list(present))
-
-
-def _is_lfs_pointer(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(_LFS_POINTER)) == _LFS_POINTER
 
 
 def _add_inner(
@@ -194,12 +103,9 @@ def _add_inner(
     notes = []
     for path in inner:
         child = nested.open_inner(found, path)
-        if child is None:
-            notes.append(f"the submodule `{path}` is not checked out here and is not sent")
-            continue
         made = _make_tree(child, (), max_new_bytes)
         nested.import_tree(child, found, made.tree)
-        nested.graft(git, path, made.tree, found.object_format)
+        nested.graft(git, path, made.tree)
         dirty = "+dirty" if made.status.dirty else ""
         revisions[path] = f"{made.status.revision or 'no commit'}{dirty}"
         revisions.update({f"{path}/{name}": rev for name, rev in made.submodules.items()})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import IO
 from orchestrator.errors import InternalError, SourceError
 from orchestrator.source.git import DEADLINE_S, Git
 
-REGULAR, EXECUTABLE, SYMLINK = "100644", "100755", "120000"
+EXECUTABLE, SYMLINK, GITLINK = "100755", "120000", "160000"
 _CHUNK = 1 << 20
 
 
@@ -75,13 +74,7 @@ def read_blobs(git: Git, blobs: Sequence[str]) -> Iterator[tuple[str, int, Itera
         # git reads the names from a file: with a pipe, it and we could wait for each other.
         names.write("".join(f"{blob}\n" for blob in blobs).encode("ascii"))
         names.seek(0)
-        process = subprocess.Popen(
-            ["git", "cat-file", "--batch", "--buffer"],
-            cwd=git.directory,
-            stdin=names,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        process = git.start("cat-file", "--batch", "--buffer", feed=names)
     assert process.stdout is not None
     try:
         for blob in blobs:

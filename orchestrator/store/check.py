@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +11,8 @@ from orchestrator.agent import manifest
 from orchestrator.agent.manifest import Manifest
 from orchestrator.errors import EvidenceError
 from orchestrator.store import history, unpack
-from orchestrator.store.record import RunRecord
+from orchestrator.store.history import History
+from orchestrator.store.record import Bundle, RunRecord
 from orchestrator.store.rundir import RunDir, read_json
 
 
@@ -44,49 +43,67 @@ def run(folder: RunDir) -> Iterator[str]:
     record = folder.read_record()
     if record.state != "home" or record.bundle is None:
         raise EvidenceError(f"{record.run_id} is not home yet", fix=f"orch fetch {record.run_id}")
-    yield _bundle_line(folder, record)
-    yield _evidence_line(folder)
-    yield _tree_line(folder, record)
+    yield _bundle_line(folder, record.bundle)
+    yield _evidence_line(folder, record)
+    told = history.read(folder.evidence / "journal.jsonl")
+    yield _tree_line(told, record)
+    yield _journal_line(told, record)
     yield _plan_line(folder, record)
     yield _ledger_line(folder, record)
 
 
-def _bundle_line(folder: RunDir, record: RunRecord) -> str:
-    assert record.bundle is not None
+def _bundle_line(folder: RunDir, announced: Bundle) -> str:
     if not folder.bundle.exists():
         return "bundle.zip: removed since; the unpacked evidence is checked by its manifest"
-    contents = unpack.check_members(folder.bundle, record.bundle.manifest_sha256)
+    contents = unpack.check_members(folder.bundle, announced.manifest_sha256)
+    size = folder.bundle.stat().st_size
+    if size != announced.size:
+        raise EvidenceError(f"{folder.bundle} has {size} bytes, run.json says {announced.size}")
     return f"bundle.zip: {len(contents.members)} files, as the host announced them"
 
 
-def _evidence_line(folder: RunDir) -> str:
-    try:
-        text = (folder.evidence / manifest.FILE_NAME).read_text("utf-8")
-        contents = Manifest.from_json(text)
-    except (OSError, ValueError) as error:
-        raise EvidenceError(f"{folder.evidence} has no usable manifest: {error}") from error
+def _evidence_line(folder: RunDir, record: RunRecord) -> str:
+    contents = _contents(folder)
+    if contents.run_id != record.run_id:
+        raise EvidenceError(
+            f"{folder.evidence} is the bundle of {contents.run_id}, not of {record.run_id}"
+        )
+    _refuse_strangers(folder.evidence, contents)
     for member in contents.members:
         path = folder.evidence / member.path
-        if path.is_symlink() or not path.is_file():
+        if not path.is_file():
             raise EvidenceError(f"{path} is missing")
-        if unpack.file_sha256(path) != member.sha256:
+        if _sha256(path) != member.sha256:
             raise EvidenceError(f"{path} was changed after it came home")
-    _refuse_strangers(folder.evidence, contents)
     return f"evidence/: {len(contents.members)} files, every hash is right, and no other file"
+
+
+def _contents(folder: RunDir) -> Manifest:
+    """The manifest beside the files; while the zip is there, it must be the zip's own."""
+    path = folder.evidence / manifest.FILE_NAME
+    try:
+        text = path.read_bytes()
+        contents = Manifest.from_json(text.decode("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise EvidenceError(f"{folder.evidence} has no usable manifest: {error}") from error
+    if folder.bundle.exists() and text != unpack.manifest_text(folder.bundle):
+        raise EvidenceError(f"{path} is not the manifest of {folder.bundle.name}")
+    return contents
 
 
 def _refuse_strangers(evidence: Path, contents: Manifest) -> None:
     known = {member.path for member in contents.members} | {manifest.FILE_NAME}
-    for top, _, names in os.walk(evidence):
-        for name in names:
-            path = (Path(top) / name).relative_to(evidence).as_posix()
-            if path not in known:
-                raise EvidenceError(f"{evidence / path} did not come with the bundle")
+    for top, folders, names in os.walk(evidence):
+        for name in (*folders, *names):
+            path = Path(top, name)
+            if path.is_symlink():
+                raise EvidenceError(f"{path} is a link, which no bundle holds")
+            if name in names and path.relative_to(evidence).as_posix() not in known:
+                raise EvidenceError(f"{path} did not come with the bundle")
 
 
-def _tree_line(folder: RunDir, record: RunRecord) -> str:
-    said = history.read(folder.evidence / "journal.jsonl").started
-    host = str(said["tree"]) if said else ""
+def _tree_line(told: History, record: RunRecord) -> str:
+    host = str((told.started or {}).get("tree", ""))
     if not record.tree.local == record.tree.host == host:
         raise EvidenceError(
             f"the tree is {record.tree.local} here, {host or 'unknown'} in the host's journal"
@@ -94,11 +111,19 @@ def _tree_line(folder: RunDir, record: RunRecord) -> str:
     return f"tree: {host[:12]} on both sides"
 
 
+def _journal_line(told: History, record: RunRecord) -> str:
+    if record.counts != told.counts:
+        raise EvidenceError(
+            f"run.json counts {_shown(record.counts)}, the host's journal {_shown(told.counts)}"
+        )
+    return f"journal: {_shown(told.counts)}, as run.json says"
+
+
 def _plan_line(folder: RunDir, record: RunRecord) -> str:
-    text = folder.plan.read_bytes()
-    if record.plan_sha256 and hashlib.sha256(text).hexdigest() != record.plan_sha256:
+    ordered = read_json(folder.plan)
+    if record.plan_sha256 and _sha256(folder.plan) != record.plan_sha256:
         raise EvidenceError(f"{folder.plan} was changed after it was ordered")
-    if json.loads(text) != read_json(folder.evidence / "plan.json"):
+    if ordered != read_json(folder.evidence / "plan.json"):
         raise EvidenceError("the plan the host carried out is not the one that was ordered")
     return "plan: carried out as ordered"
 
@@ -106,8 +131,18 @@ def _plan_line(folder: RunDir, record: RunRecord) -> str:
 def _ledger_line(folder: RunDir, record: RunRecord) -> str:
     if record.ledger is None:
         return "ledger: none"
-    found = unpack.file_sha256(folder.ledger)
-    if found != record.ledger.sha256:
+    if _sha256(folder.ledger) != record.ledger.sha256:
         raise EvidenceError(f"{folder.ledger} was changed after it was sealed")
     proof = "committed before the run" if record.ledger.committed else "not committed in git"
     return f"ledger: as sealed before the first step ({proof})"
+
+
+def _sha256(path: Path) -> str:
+    try:
+        return unpack.file_sha256(path)
+    except OSError as error:
+        raise EvidenceError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _shown(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "no job"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from orchestrator.agent import journal
+from orchestrator.agent import journal, manifest
 from orchestrator.errors import EvidenceError
 
 RUNNING = "running"
@@ -59,10 +59,20 @@ class History:
         return counts
 
     def after(self, event: Mapping[str, Any]) -> History:
-        """This history with one event more."""
+        """This history with one event more.
+
+        Raises:
+            EvidenceError: the event lacks what its kind must have; a host may send anything.
+        """
         return self._after(event, dict(self.jobs))
 
     def _after(self, event: Mapping[str, Any], jobs: dict[str, JobView]) -> History:
+        try:
+            return self._folded(event, jobs)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise EvidenceError(f"not an event of a journal: {str(event)[:200]}") from error
+
+    def _folded(self, event: Mapping[str, Any], jobs: dict[str, JobView]) -> History:
         kind = event["event"]
         if kind == journal.RUN_STARTED:
             return replace(self, started=event)
@@ -73,9 +83,9 @@ class History:
         if kind == journal.NOTE:
             return replace(self, notes=(*self.notes, event))
         if kind in (journal.STEP_STARTED, journal.STEP_ENDED):
-            before = jobs.get(event["id"]) or JobView(event["id"], event["step"])
+            before = jobs.get(event["id"]) or JobView(str(event["id"]), str(event["step"]))
             change = _started if kind == journal.STEP_STARTED else _ended
-            jobs[event["id"]] = change(before, event)
+            jobs[before.id] = change(before, event)
             return replace(self, jobs=jobs)
         return self
 
@@ -99,7 +109,7 @@ def read(path: Path, start: History | None = None) -> History:
     try:
         for event in journal.read(str(path)):
             history = history._after(event, jobs)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, RecursionError, EvidenceError) as error:
         raise EvidenceError(f"the journal {path} cannot be read: {error}") from error
     return history
 
@@ -108,26 +118,45 @@ def _started(job: JobView, event: Mapping[str, Any]) -> JobView:
     return replace(
         job,
         state=RUNNING,
-        round=event["round"],
-        folder=event["folder"],
-        deadline_s=event["deadline_s"],
-        started_s=event["elapsed_s"],
+        round=int(event["round"]),
+        folder=_folder(event["folder"]),
+        deadline_s=float(event["deadline_s"]),
+        started_s=float(event["elapsed_s"]),
     )
 
 
 def _ended(job: JobView, event: Mapping[str, Any]) -> JobView:
     return replace(
         job,
-        state=event["state"],
-        round=event["round"],
-        folder=event["folder"],
-        point=event["point"],
-        duration_s=event["duration_s"],
+        state=_state(event["state"]),
+        round=int(event["round"]),
+        folder=_folder(event["folder"]),
+        point=_point(event["point"]),
+        duration_s=float(event["duration_s"]),
         exit_code=event.get("exit_code"),
         signal=event.get("signal"),
-        reason=event["reason"],
-        tail=tuple(event["tail"]),
-        results=event.get("results", 0),
-        files=event.get("files", 0),
-        leftover=tuple(event.get("leftover", ())),
+        reason=str(event["reason"]),
+        tail=tuple(str(line) for line in event["tail"]),
+        results=int(event.get("results", 0)),
+        files=int(event.get("files", 0)),
+        leftover=tuple(str(name) for name in event.get("leftover", ())),
     )
+
+
+def _folder(told: Any) -> str:
+    problem = manifest.path_problem(told)
+    if problem:
+        raise ValueError(f"the folder {told!r} {problem}")
+    return str(told)
+
+
+def _state(told: Any) -> str:
+    if told not in journal.STATES:
+        raise ValueError(f"no state of a job: {told!r}")
+    return str(told)
+
+
+def _point(told: Any) -> dict[str, Any]:
+    if not all(isinstance(value, (str, int, float)) for value in told.values()):
+        raise TypeError("a point has plain values")
+    return dict(told)

@@ -51,8 +51,10 @@ def read(evidence: Path, history: History) -> Results:
         for line_number, line in _lines(path):
             try:
                 found.append(_result(json.loads(line), job))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError) as error:
                 problems.append(f"{job.id}: results.jsonl:{line_number}: {error}")
+            except RecursionError:
+                problems.append(f"{job.id}: results.jsonl:{line_number}: nested too deeply")
     return Results(tuple(found), tuple(problems))
 
 
@@ -63,23 +65,60 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, line
 
 
-def _result(record: Mapping[str, Any], job: JobView) -> Result:
-    value, status = record["value"], record["status"]
-    if status not in _STATUSES or (value is None) != (status != "ok"):
-        raise ValueError(f"`{record['metric']}` has the value {value!r} and the status {status!r}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"`{record['metric']}` is {value}")
+def _result(record: Any, job: JobView) -> Result:
+    if not isinstance(record, dict):
+        raise ValueError("not a result")
+    metric, status = str(record["metric"]), record["status"]
     return Result(
-        metric=str(record["metric"]),
-        value=value,
+        metric=metric,
+        value=_value(metric, record["value"], status),
         unit=str(record["unit"]),
         step=job.step,
-        point={**job.point, **(record.get("point") or {})},
+        point=_point(record.get("point"), job),
         round=job.round,
         job=job.id,
         status=status,
-        samples=tuple(record.get("samples") or ()),
+        samples=_samples(record.get("samples")),
         note=str(record.get("note") or ""),
         timing=record.get("timing") or {},
         check=record.get("check") or {},
     )
+
+
+def _value(metric: str, value: Any, status: Any) -> Any:
+    if status not in _STATUSES or (value is None) != (status != "ok"):
+        raise ValueError(f"`{metric}` has the value {value!r} and the status {status!r}")
+    if value is not None and not isinstance(value, (str, int, float)):
+        raise ValueError(f"`{metric}` is a {type(value).__name__}")
+    if isinstance(value, (int, float)) and not _is_finite(value):
+        raise ValueError(f"`{metric}` is {str(value)[:40]}")
+    return value
+
+
+def _point(told: Any, job: JobView) -> Mapping[str, Any]:
+    """The axes of the job, and those that its process looped over."""
+    if told is not None and not isinstance(told, dict):
+        raise ValueError("its point is not a mapping")
+    for axis, value in (told or {}).items():
+        if not isinstance(value, (str, int, float)):
+            raise ValueError(f"the axis `{axis}` is {value!r}")
+        if axis in job.point and job.point[axis] != value:
+            raise ValueError(f"it says {axis}={value}, the job ran at {axis}={job.point[axis]}")
+    return {**job.point, **(told or {})}
+
+
+def _samples(told: Any) -> tuple[float, ...]:
+    if told is not None and not isinstance(told, list):
+        raise ValueError("its samples are not a list")
+    for sample in told or ():
+        if type(sample) not in (int, float) or not _is_finite(sample):
+            raise ValueError(f"a sample is {sample!r}")
+    return tuple(told or ())
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        # An integer beyond every float.
+        return False

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import re
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from pydantic import ValidationError
 
 from orchestrator.errors import EvidenceError, InputError
 from orchestrator.store.record import RunRecord
+from orchestrator.store.unpack import unpack
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,10 @@ class RunDir:
         except OSError as error:
             raise EvidenceError(f"cannot read {self.record_file}: {error.strerror}") from error
         except ValidationError as error:
+            count = error.error_count()
+            wrong = "1 field is" if count == 1 else f"{count} fields are"
             raise EvidenceError(
-                f"{self.record_file} is damaged: {error.error_count()} fields are wrong",
+                f"{self.record_file} is damaged: {wrong} wrong",
                 fix=f"fetch the run again: `orch fetch {self.run_id}`",
             ) from error
 
@@ -102,8 +108,10 @@ def create(artifacts: Path, run_id: str) -> RunDir:
     """A new directory for a run.
 
     Raises:
-        EvidenceError: a run of that id is there already.
+        EvidenceError: a run of that id is there already, or it is no id: a host may say anything.
     """
+    if not _RUN_ID.fullmatch(run_id):
+        raise EvidenceError(f"`{run_id}` is not a run id")
     path = artifacts / run_id
     if not artifacts.exists():
         artifacts.mkdir(parents=True)
@@ -129,9 +137,20 @@ def note_visit(artifacts: Path, host: str) -> bool:
 def find(artifacts: Path, name: str) -> RunDir:
     """The run of that id, of that unambiguous beginning, at that path, or `latest`.
 
+    A run that was put away without its unpacked evidence gets it back from its bundle.
+
     Raises:
         InputError: no run, or several, answer to the name.
+        EvidenceError: its bundle cannot be unpacked.
     """
+    found = _named(artifacts, name)
+    if found.bundle.exists() and not found.evidence.exists():
+        announced = found.read_record().bundle
+        unpack(found.bundle, found.evidence, announced.manifest_sha256 if announced else "")
+    return found
+
+
+def _named(artifacts: Path, name: str) -> RunDir:
     direct = Path(name)
     if (direct / "run.json").is_file():
         return RunDir(direct.resolve())
@@ -161,13 +180,13 @@ def run_dirs(artifacts: Path) -> list[RunDir]:
 
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old text or the new one, never a part."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    part = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+        with part.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
-        Path(temporary).replace(path)
+        part.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 
@@ -181,5 +200,5 @@ def read_json(path: Path) -> object:
         return json.loads(path.read_bytes())
     except OSError as error:
         raise EvidenceError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise EvidenceError(f"{path} is damaged: {error}") from error

@@ -5,22 +5,30 @@ from __future__ import annotations
 import hashlib
 import shutil
 import stat
+import struct
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from orchestrator.agent import manifest
-from orchestrator.agent.manifest import Manifest, Member
+from orchestrator.agent.manifest import MAX_BYTES, MAX_FILES, Manifest, Member
 from orchestrator.errors import EvidenceError
 
-MAX_FILES = 200_000
-MAX_BYTES = 64 << 30
-# Logs of one repeated line shrink a thousandfold and are honest; more than that is a bomb.
-MAX_RATIO = 2000
 MAX_MANIFEST_BYTES = 256 << 20
+# Deflate shrinks to a 1032nd at best; whoever claims more lies about a size.
+_MAX_RATIO = 1100
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ENCRYPTED = 1
 _PIECE_BYTES = 1 << 20
+# What the standard library raises for headers and contents that are broken.
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError),
+    *(ValueError, RuntimeError, OverflowError),
+)
 
 
 def file_sha256(path: Path) -> str:
@@ -38,23 +46,23 @@ def unpack(bundle: Path, target: Path, manifest_sha256: str = "") -> Manifest:
         manifest_sha256: what the host says of its manifest; not checked when empty.
 
     Raises:
-        EvidenceError: a member is unsafe, too large, damaged, missing or not in the manifest.
+        EvidenceError: a member is unsafe, too large, damaged, missing or not in the manifest, or
+            the disk is full.
     """
     if target.exists():
         raise EvidenceError(f"{target} is there already")
-    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
-        with zipfile.ZipFile(bundle) as archive:
-            contents = _manifest_of(archive, bundle, manifest_sha256)
+    with _opened(bundle) as archive:
+        contents = _manifest_of(archive, bundle, manifest_sha256)
+        _check_room(contents, target)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        try:
             for member in contents.members:
                 _extract(archive, member, fresh)
             (fresh / manifest.FILE_NAME).write_bytes(archive.read(manifest.FILE_NAME))
-        fresh.chmod(0o755)
-        fresh.replace(target)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
-        raise EvidenceError(f"{bundle} is damaged: {error}") from error
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+            fresh.chmod(0o755)
+            fresh.replace(target)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
     return contents
 
 
@@ -64,14 +72,29 @@ def check_members(bundle: Path, manifest_sha256: str = "") -> Manifest:
     Raises:
         EvidenceError: a member is unsafe, too large, damaged, missing or not in the manifest.
     """
+    with _opened(bundle) as archive:
+        contents = _manifest_of(archive, bundle, manifest_sha256)
+        for member in contents.members:
+            _copy_checked(archive, member, None)
+    return contents
+
+
+def manifest_text(bundle: Path) -> bytes:
+    """The manifest of a bundle that was checked before."""
+    with _opened(bundle) as archive:
+        return archive.read(manifest.FILE_NAME)
+
+
+@contextmanager
+def _opened(bundle: Path) -> Iterator[zipfile.ZipFile]:
+    """A zip, any trouble with which is the bundle's."""
     try:
         with zipfile.ZipFile(bundle) as archive:
-            contents = _manifest_of(archive, bundle, manifest_sha256)
-            for member in contents.members:
-                _copy_checked(archive, member, None)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, OSError) as error:
+            yield archive
+    except OSError as error:
+        raise EvidenceError(f"{bundle} cannot be read or unpacked: {error}") from error
+    except _DAMAGE as error:
         raise EvidenceError(f"{bundle} is damaged: {error}") from error
-    return contents
 
 
 def _manifest_of(archive: zipfile.ZipFile, bundle: Path, expected_sha256: str) -> Manifest:
@@ -109,12 +132,34 @@ def _check_bounds(archive: zipfile.ZipFile, bundle: Path) -> None:
     total = sum(info.file_size for info in infos)
     if total > MAX_BYTES:
         raise EvidenceError(f"{bundle} unpacks to {total} bytes", expected=f"at most {MAX_BYTES}")
+    if sum(info.compress_size for info in infos) > bundle.stat().st_size:
+        raise EvidenceError(f"members of {bundle} share their bytes")
     for info in infos:
-        kind = stat.S_IFMT(info.external_attr >> 16)
-        if kind not in (0, stat.S_IFREG):
-            raise EvidenceError(f"`{info.filename}` in {bundle} is not a plain file")
-        if info.file_size > MAX_RATIO * max(info.compress_size, 1024):
-            raise EvidenceError(f"`{info.filename}` in {bundle} is packed beyond belief")
+        _check_header(info, bundle)
+
+
+def _check_header(info: zipfile.ZipInfo, bundle: Path) -> None:
+    where = f"`{info.filename}` in {bundle}"
+    if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
+        raise EvidenceError(f"{where} is not a plain file")
+    if info.compress_type not in _METHODS or info.flag_bits & _ENCRYPTED:
+        raise EvidenceError(f"{where} is packed in a way that is not ours")
+    if info.file_size > _MAX_RATIO * max(info.compress_size, 1024):
+        raise EvidenceError(f"{where} is packed beyond belief")
+
+
+def _check_room(contents: Manifest, target: Path) -> None:
+    needed = sum(member.size for member in contents.members)
+    free = _free_bytes(target.parent)
+    if needed > free:
+        raise EvidenceError(
+            f"{target} needs {needed} bytes, of which {free} bytes are free",
+            fix="free some disk space, then fetch the run again",
+        )
+
+
+def _free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
 
 
 def _extract(archive: zipfile.ZipFile, member: Member, top: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from orchestrator.errors import EvidenceError
 from orchestrator.store.rundir import read_json
+from orchestrator.verdict.measured import equal
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Conditions:
             found = self.get(name)
             if found.state != "value":
                 return f"`{name}` is {found.state.replace('_', ' ')}, required is `{wanted}`"
-            if found.value != wanted:
+            if not equal(found.value, wanted):
                 return f"`{name}` is `{found.value}`, required is `{wanted}`"
         return ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,17 +14,27 @@ from orchestrator.store.results import Result
 from orchestrator.verdict import units
 
 Point = Mapping[str, Any]
+# A metric at one point of one step.
+Place = tuple[str, str, tuple[tuple[str, Any], ...]]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured at one point: the median over rounds for numbers, the common value else."""
+    """What was measured: the median over rounds for numbers, the common value else.
+
+    `values` is what each round said, where `value` is not computed; `places` is where it came from.
+    """
 
     value: Any
     unit: str
     count: int
     step: str = ""
-    point: tuple[tuple[str, Any], ...] = ()
+    values: tuple[Any, ...] = ()
+    places: tuple[Place, ...] = ()
+
+    @property
+    def is_number(self) -> bool:
+        return isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
 
 
 class NotMeasured(Exception):
@@ -45,14 +56,11 @@ def quantity(
     ]
     if not matching:
         raise NotMeasured(_why_nothing(metric, step, where, history))
-    points = {(r.step, tuple(sorted(r.point.items(), key=_by_name))) for r in matching}
-    if len(points) > 1:
-        shown = ", ".join(_shown(s, dict(p)) for s, p in sorted(points, key=str)[:3])
-        raise NotMeasured(f"`where` names {len(points)} points ({shown}, ...), not one")
-    without = [r for r in matching if r.status != "ok"]
-    if without:
-        raise NotMeasured(f"recorded as {without[0].status}: {without[0].note or 'no reason'}")
-    return _summary(matching, *next(iter(points)))
+    places = {place_of(r) for r in matching}
+    if len(places) > 1:
+        shown = ", ".join(_shown(s, dict(p)) for _, s, p in sorted(places, key=str)[:3])
+        raise NotMeasured(f"`where` names {len(places)} points ({shown}, ...), not one")
+    return summary(matching)
 
 
 def computed(
@@ -71,10 +79,12 @@ def computed(
     parts = {
         name: quantity(name, step, where, results, history) for name in formula.metrics(expression)
     }
+    if not parts:
+        raise NotMeasured(f"`{expression}` names no metric")
     values = {}
-    base = next(iter(parts.values())).unit if parts else ""
+    base = next(iter(parts.values())).unit
     for name, part in parts.items():
-        if isinstance(part.value, (str, bool)):
+        if not part.is_number:
             raise NotMeasured(f"`{name}` is `{part.value}`, not a number")
         wanted = base if units.is_dimensionless(unit) else unit
         try:
@@ -85,23 +95,46 @@ def computed(
         value = formula.evaluate(expression, values)
     except formula.FormulaError as error:
         raise NotMeasured(str(error)) from error
-    first = next(iter(parts.values()), Measured(0, "", 1))
-    return Measured(value, unit, min(p.count for p in parts.values()), first.step, first.point)
+    places = tuple(place for part in parts.values() for place in part.places)
+    count = min(part.count for part in parts.values())
+    return Measured(value, unit, count, places[0][1], places=places)
 
 
-def _summary(matching: Sequence[Result], step: str, point: tuple[tuple[str, Any], ...]) -> Measured:
-    values = [r.value for r in matching]
-    unit = matching[0].unit
-    if any(r.unit != unit for r in matching):
-        raise NotMeasured(f"recorded in several units: {sorted({r.unit for r in matching})}")
-    if all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
-        whole = len(values) == 1
-        return Measured(
-            values[0] if whole else statistics.median(values), unit, len(values), step, point
+def place_of(result: Result) -> Place:
+    """Where a result was measured."""
+    return result.metric, result.step, tuple(sorted(result.point.items(), key=_by_name))
+
+
+def summary(matching: Sequence[Result]) -> Measured:
+    """What all rounds at one place say together.
+
+    Raises:
+        NotMeasured: they do not agree on one value, on a unit, or a round has none.
+    """
+    without = [r for r in matching if r.status != "ok"]
+    if without:
+        raise NotMeasured(f"recorded as {without[0].status}: {without[0].note or 'no reason'}")
+    values = tuple(r.value for r in matching)
+    found = sorted({r.unit for r in matching})
+    if len(found) > 1:
+        raise NotMeasured(f"recorded in several units: {found}")
+    (job, _), count = Counter((r.job, r.round) for r in matching).most_common(1)[0]
+    if count > 1:
+        raise NotMeasured(
+            f"recorded {count} times in one round of {job}; give each its own `point`"
         )
-    if any(type(v) is not type(values[0]) or v != values[0] for v in values):
-        raise NotMeasured(f"the rounds disagree: {', '.join(sorted({str(v) for v in values})[:4])}")
-    return Measured(values[0], unit, len(values), step, point)
+    numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+    if not numbers and any(not equal(v, values[0]) for v in values):
+        raise NotMeasured(disagreement(values))
+    value = statistics.median(values) if numbers and len(values) > 1 else values[0]
+    place = place_of(matching[0])
+    return Measured(value, found[0], len(values), place[1], values, (place,))
+
+
+def disagreement(values: Sequence[Any]) -> str:
+    """That the rounds say different things where they must say the same."""
+    shown = list(dict.fromkeys(str(value) for value in values))
+    return f"the rounds disagree: {', '.join(shown[:4])}"
 
 
 def _why_nothing(metric: str, step: str | None, where: Point, history: History) -> str:
@@ -121,10 +154,11 @@ def _why_nothing(metric: str, step: str | None, where: Point, history: History) 
 
 
 def _holds(point: Point, where: Point) -> bool:
-    return all(axis in point and _equal(point[axis], value) for axis, value in where.items())
+    return all(axis in point and equal(point[axis], value) for axis, value in where.items())
 
 
-def _equal(one: Any, other: Any) -> bool:
+def equal(one: Any, other: Any) -> bool:
+    """Equality in which `true` is not 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 

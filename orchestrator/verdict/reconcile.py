@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from orchestrator.spec.ledger import Entry, Expect, Ledger, by_id
@@ -11,10 +12,23 @@ from orchestrator.store.history import History
 from orchestrator.store.results import Result
 from orchestrator.verdict import units
 from orchestrator.verdict.conditions import Conditions
-from orchestrator.verdict.measured import Measured, NotMeasured, computed, quantity
+from orchestrator.verdict.measured import (
+    Measured,
+    NotMeasured,
+    Place,
+    computed,
+    disagreement,
+    equal,
+    place_of,
+    quantity,
+    summary,
+)
 
 HIT, MISS, MISSING = "hit", "miss", "missing"
 NOT_COMPARABLE, NEW = "not_comparable", "new"
+# What decimal fractions and conversions of units lose in binary.
+_ROUNDING = 1e-9
+_BEYOND = math.nextafter(1.0, 2.0)
 # Worst first: the order in which people read them.
 ORDER = (MISS, MISSING, NOT_COMPARABLE, HIT, NEW)
 
@@ -72,7 +86,7 @@ class _Judge:
         self._results = results
         self._history = history
         self._conditions = conditions
-        self.spoken_for: set[tuple[str, str, tuple[tuple[str, Any], ...]]] = set()
+        self.spoken_for: set[Place] = set()
 
     def item(self, entry: Entry) -> Item:
         unmet = self._conditions.unmet(entry.requires)
@@ -92,76 +106,92 @@ class _Judge:
     def _measure(self, entry: Entry) -> Measured:
         where = (entry.step, entry.where, self._results, self._history)
         if entry.compute:
-            return computed(entry.compute, entry.unit, *where)
+            return self._heard(computed(entry.compute, entry.unit, *where))
         assert entry.metric is not None, "an entry has a metric or an expression"
-        measured = quantity(entry.metric, *where)
-        self.spoken_for.add((entry.metric, measured.step, measured.point))
+        return self._heard(quantity(entry.metric, *where))
+
+    def _heard(self, measured: Measured) -> Measured:
+        self.spoken_for.update(measured.places)
         return measured
 
     def _judge(self, entry: Entry, measured: Measured) -> Item:
         expect = entry.expect
-        if expect.ratio_to is not None:
+        if expect.ratio_to is not None and measured.is_number:
             measured = self._ratio(entry, measured)
         if expect.kind == "hash":
             return _exactly(entry, measured, expect.hash)
         if expect.kind == "exact":
             return _exactly(entry, _in_unit(entry, measured), expect.value)
-        if isinstance(measured.value, (str, bool)):
+        if not measured.is_number:
             return _item(entry, MISS, measured, reason=f"`{measured.value}` is not a number")
         measured = _in_unit(entry, measured)
-        distance = _distance(expect, float(measured.value))
-        status = HIT if abs(distance) <= 1 else MISS
-        return _item(entry, status, measured, distance=distance)
+        distance, inside = _distance(expect, float(measured.value))
+        return _item(entry, HIT if inside else MISS, measured, distance=distance)
 
     def _ratio(self, entry: Entry, measured: Measured) -> Measured:
-        reference = entry.expect.ratio_to
-        assert reference is not None
-        if reference.entry is not None:
-            below = self._measure(self._entries[reference.entry])
-        else:
-            assert reference.metric is not None
-            where = {**entry.where, **reference.where}
-            below = quantity(reference.metric, reference.step, where, self._results, self._history)
+        below = self._reference(entry)
+        if not below.is_number:
+            raise NotMeasured(f"the reference of the ratio is `{below.value}`, not a number")
         divisor = units.convert(float(below.value), below.unit, measured.unit)
         if divisor == 0:
             raise NotMeasured("the reference of the ratio is zero")
         return Measured(float(measured.value) / divisor, "1", measured.count, measured.step)
 
+    def _reference(self, entry: Entry) -> Measured:
+        reference = entry.expect.ratio_to
+        assert reference is not None
+        if reference.entry is not None:
+            return self._measure(self._entries[reference.entry])
+        assert reference.metric is not None
+        where = {**entry.where, **reference.where}
+        found = quantity(reference.metric, reference.step, where, self._results, self._history)
+        return self._heard(found)
+
 
 def _in_unit(entry: Entry, measured: Measured) -> Measured:
     """The measured number in the entry's unit."""
-    if isinstance(measured.value, (str, bool)):
-        return measured
     wanted = "1" if entry.expect.ratio_to else entry.unit
-    if wanted == measured.unit:
+    if wanted == measured.unit or not measured.is_number:
         return measured
     value = units.convert(float(measured.value), measured.unit, wanted)
-    return Measured(value, wanted, measured.count, measured.step, measured.point)
+    return replace(measured, value=value, unit=wanted)
 
 
-def _distance(expect: Expect, value: float) -> float:
-    """How far a value lies from the centre, in tolerance widths; beyond ±1 is outside.
+def _distance(expect: Expect, value: float) -> tuple[float, bool]:
+    """How far a value lies from the centre, in tolerance widths, and whether that is a hit.
 
-    With one open side the width is the size of the bound itself (or 1 at a bound of 0).
+    With one open side the width is the size of the bound itself (or 1 at a bound of 0), and all of
+    the inside is the centre. A value on a bound is a hit: rounding must not decide.
     """
     if expect.kind == "value":
         assert isinstance(expect.value, (int, float))
         width = max(expect.abs or 0.0, (expect.rel or 0.0) * abs(expect.value))
-        return (value - expect.value) / width
+        distance = (value - expect.value) / width
+        return _on_its_side(distance, abs(distance) <= 1 + _ROUNDING)
     assert expect.interval is not None
     low, high = expect.interval
+    inside = (low is None or value >= low or math.isclose(value, low, rel_tol=_ROUNDING)) and (
+        high is None or value <= high or math.isclose(value, high, rel_tol=_ROUNDING)
+    )
     if low is not None and high is not None:
-        return (value - (low + high) / 2) / ((high - low) / 2)
+        return _on_its_side((value - (low + high) / 2) / ((high - low) / 2), inside)
     bound = low if low is not None else high
     assert bound is not None, "one side is closed"
     excess = (value - bound) / (abs(bound) or 1.0)
-    inside = excess >= 0 if low is not None else excess <= 0
-    return 0.0 if inside else excess + (1 if excess > 0 else -1)
+    return (0.0, True) if inside else (excess + math.copysign(1.0, excess), False)
+
+
+def _on_its_side(distance: float, inside: bool) -> tuple[float, bool]:
+    """A distance that rounding has not put on the other side of ±1."""
+    if inside:
+        return max(-1.0, min(1.0, distance)), True
+    return (distance if abs(distance) > 1 else math.copysign(_BEYOND, distance)), False
 
 
 def _exactly(entry: Entry, measured: Measured, wanted: Any) -> Item:
-    same = isinstance(measured.value, bool) == isinstance(wanted, bool) and measured.value == wanted
-    return _item(entry, HIT if same else MISS, measured)
+    if any(not equal(value, measured.values[0]) for value in measured.values):
+        return _item(entry, MISS, measured, reason=disagreement(measured.values))
+    return _item(entry, HIT if equal(measured.value, wanted) else MISS, measured)
 
 
 def expectation(entry: Entry) -> str:
@@ -212,25 +242,26 @@ def _item(
     )
 
 
-def _unpredicted(
-    results: Sequence[Result], spoken_for: set[tuple[str, str, tuple[tuple[str, Any], ...]]]
-) -> list[Item]:
-    items: dict[tuple[Any, ...], Item] = {}
+def _unpredicted(results: Sequence[Result], spoken_for: set[Place]) -> list[Item]:
+    """An item for everything that has a value and that no entry speaks of."""
+    found: dict[Place, list[Result]] = {}
     for result in results:
-        key = (result.metric, result.step, tuple(sorted(result.point.items())))
-        if key in spoken_for or key in items or result.status != "ok":
-            continue
-        items[key] = Item(
-            id=result.metric,
-            status=NEW,
-            metric=result.metric,
-            where=dict(result.point),
-            measured=result.value,
-            unit=result.unit,
-            count=1,
-            step=result.step,
-        )
-    return list(items.values())
+        found.setdefault(place_of(result), []).append(result)
+    return [
+        _new(matching)
+        for place, matching in found.items()
+        if place not in spoken_for and any(result.status == "ok" for result in matching)
+    ]
+
+
+def _new(matching: Sequence[Result]) -> Item:
+    first = matching[0]
+    item = Item(first.metric, NEW, first.metric, dict(first.point), step=first.step)
+    try:
+        measured = summary(matching)
+    except NotMeasured as error:
+        return replace(item, unit=first.unit, count=len(matching), reason=str(error))
+    return replace(item, measured=measured.value, unit=measured.unit, count=measured.count)
 
 
 def _worst_first(item: Item) -> tuple[int, int, float]:

@@ -57,6 +57,7 @@ record("gone", None, "us", status="error", note={SCRIPT + ESCAPES!r})
 out = pathlib.Path("out")
 out.mkdir(exist_ok=True)
 (out / "<img src=x>.txt").write_text("x")
+(out / "it's &lt;b.txt").write_text("x")
 print({SCRIPT + ESCAPES!r})
 """
 

@@ -53,7 +53,8 @@ def test_a_hostile_run_stays_text(project: Project, hostile: Path) -> None:
     assert page.handlers == []
     assert [a for a in page.addresses if not a.startswith("#")] == []
     assert CONTROL.search(text) is None
-    assert "&lt;img src=x&gt;.txt" in text, "the file of that name is listed"
+    assert "%3Cimg%20src=x%3E.txt" in text, "the file of that name is listed"
+    assert "it&#39;s &amp;lt;b.txt" in text, "and so is this one"
     assert "&lt;script&gt;document.title" in text
 
 

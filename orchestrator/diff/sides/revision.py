@@ -16,7 +16,10 @@ from orchestrator.errors import EvidenceError, InputError, SourceError
 from orchestrator.source import anchor, tree
 from orchestrator.source.repository import Repository
 
-_PLAIN = (tree.REGULAR, tree.EXECUTABLE)
+_NOT_PLAIN = {
+    tree.SYMLINK: "is a link, which is not followed",
+    tree.GITLINK: "is a submodule, of which a commit holds no file",
+}
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,12 @@ class Revision:
 
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
-        plain = [entry.blob for entry in self._listed if entry.mode in _PLAIN]
+        plain = [entry.blob for entry in self._listed if entry.mode not in _NOT_PLAIN]
         sizes = tree.sizes(self.repository.git, dict.fromkeys(plain))
         return {
-            self._inner(entry.path): Entry(sizes[entry.blob], content=entry.blob)
-            if entry.mode in _PLAIN
-            else Entry(0, "is a link, which is not followed", entry.blob)
+            self._inner(entry.path): Entry(0, _NOT_PLAIN[entry.mode], entry.blob)
+            if entry.mode in _NOT_PLAIN
+            else Entry(sizes[entry.blob], content=entry.blob)
             for entry in self._listed
         }
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -130,7 +131,13 @@ def test_without_pynvml_the_reason_is_told(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_pynvml_is_not_imported_into_this_process() -> None:
-    assert "pynvml" not in sys.modules
+    script = "import sys; from orchestrator.agent.environment import nvidia_nvml as n; n.command()"
+
+    subprocess.run(
+        [sys.executable, "-c", f"{script}; sys.exit('pynvml' in sys.modules)"],
+        check=True,
+        timeout=60,
+    )
 
 
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has an NVIDIA driver")

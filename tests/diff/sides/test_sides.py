@@ -13,6 +13,7 @@ import pytest
 from orchestrator.diff import comparison
 from orchestrator.diff.comparison import Comparison
 from orchestrator.errors import EvidenceError, InputError
+from tests.conftest import Project
 
 
 def zipped(path: Path, *members: tuple[str | zipfile.ZipInfo, bytes]) -> Path:
@@ -144,3 +145,20 @@ def test_two_empty_directories_are_no_agreement(tmp_path: Path) -> None:
 def test_the_parent_of_nothing_is_no_side(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no run"):
         compared(tmp_path / "gone", tmp_path)
+
+
+def test_links_of_a_revision_are_not_read(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project.path)
+    project.write("out/x.txt", "x\n")
+    (project.path / "out" / "link").symlink_to("/etc/passwd")
+    project.git("add", "-A")
+    project.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},out/sub")
+    project.git("commit", "-q", "-m", "links")
+
+    found = notes(comparison.compare("out@HEAD", "out@HEAD", project.path))
+
+    assert found["x.txt"] == ("equal", "")
+    assert found["link"][0] == found["sub"][0] == "unreadable"
+    assert "A: is a submodule" in found["sub"][1]

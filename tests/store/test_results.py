@@ -1,0 +1,125 @@
+"""results.jsonl read back: good lines bound to their job, bad ones named, none guessed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.store import results
+from orchestrator.store.history import History, JobView
+from orchestrator.store.results import Result, Results
+
+JOB = JobView("step[n=3]", "step", 2, "step-n3", {"n": 3}, "passed")
+
+
+def line(**changes: Any) -> str:
+    return json.dumps({"metric": "time", "value": 1.5, "unit": "us", "status": "ok", **changes})
+
+
+def read(tmp_path: Path, *lines: str | bytes) -> Results:
+    folder = tmp_path / "steps" / JOB.folder
+    folder.mkdir(parents=True)
+    raw = [one if isinstance(one, bytes) else one.encode("utf-8") for one in lines]
+    (folder / "results.jsonl").write_bytes(b"".join(one + b"\n" for one in raw))
+    return results.read(tmp_path, History({JOB.id: JOB}))
+
+
+class TestGoodLines:
+    def test_take_step_point_and_round_from_their_job(self, tmp_path: Path) -> None:
+        found = read(tmp_path, line(samples=[1, 2.0], note="warm", check={"rel_l2": 1e-7}))
+
+        assert found == Results(
+            (
+                Result(
+                    metric="time",
+                    value=1.5,
+                    unit="us",
+                    step="step",
+                    point={"n": 3},
+                    round=2,
+                    job="step[n=3]",
+                    samples=(1, 2.0),
+                    note="warm",
+                    check={"rel_l2": 1e-7},
+                ),
+            )
+        )
+
+    def test_add_the_axes_the_process_looped_over(self, tmp_path: Path) -> None:
+        found = read(tmp_path, line(point={"k": "x"}), line(point={"n": 3, "k": "y"}))
+
+        assert [r.point for r in found.found] == [{"n": 3, "k": "x"}, {"n": 3, "k": "y"}]
+
+    @pytest.mark.parametrize("value", [0, -1, 2**62, 0.0, True, False, "", "text", "ü"])
+    def test_values_keep_their_type(self, tmp_path: Path, value: object) -> None:
+        found = read(tmp_path, line(value=value))
+
+        assert found.found[0].value == value
+        assert type(found.found[0].value) is type(value)
+
+    @pytest.mark.parametrize("status", ["skipped", "not_applicable", "unknown", "error"])
+    def test_no_value_goes_with_a_reason(self, tmp_path: Path, status: str) -> None:
+        found = read(tmp_path, line(value=None, status=status, note="why"))
+
+        assert (found.found[0].value, found.found[0].status) == (None, status)
+
+    def test_blank_lines_are_nothing(self, tmp_path: Path) -> None:
+        assert read(tmp_path, "", line(), "  ").problems == ()
+
+
+class TestBadLines:
+    @pytest.mark.parametrize(
+        ("bad", "why"),
+        [
+            ("not json", "Expecting value"),
+            (line()[:-5], "Expecting|Unterminated|delimiter"),
+            ("5", "not a result"),
+            ("[]", "not a result"),
+            ("null", "not a result"),
+            ("{}", "metric"),
+            (line(value=None), "value None and the status"),
+            (line(status="error"), "the status 'error'"),
+            (line(status="fine"), "the status 'fine'"),
+            (line(status=["ok"]), "the status"),
+            (line(value=float("nan")), "`time` is nan"),
+            (line(value=float("inf")), "`time` is inf"),
+            (line(value=[1, 2]), "is a list"),
+            (line(value={"x": 1}), "is a dict"),
+            (line(value=10**400), "`time` is 1000"),
+            (line(samples=[1, float("nan")]), "a sample"),
+            (line(samples=[1, "2"]), "a sample"),
+            (line(samples=[True]), "a sample"),
+            (line(samples=5), "samples"),
+            (line(point={"n": 4}), "the job ran at n=3"),
+            (line(point={"k": [1]}), "the axis `k`"),
+            (line(point={"k": None}), "the axis `k`"),
+            (line(point=5), "point"),
+            ("[" * 100_000, "nested too deeply"),
+        ],
+        ids=range(24),
+    )
+    def test_are_named_with_their_line_and_the_others_count(
+        self, tmp_path: Path, bad: str, why: str
+    ) -> None:
+        found = read(tmp_path, line(metric="before"), bad, line(metric="after"))
+
+        assert [r.metric for r in found.found] == ["before", "after"]
+        (problem,) = found.problems
+        assert problem.startswith("step[n=3]: results.jsonl:2: ")
+        assert any(part in problem for part in why.split("|")), problem
+
+    def test_bytes_that_are_not_utf_8(self, tmp_path: Path) -> None:
+        found = read(tmp_path, b"\xff\xfe", line())
+
+        assert len(found.found) == 1
+        assert len(found.problems) == 1
+
+
+def test_jobs_without_results_are_passed_over(tmp_path: Path) -> None:
+    jobs = {"a": JobView("a", "a", folder="a"), "b": JobView("b", "b")}
+    (tmp_path / "steps" / "a").mkdir(parents=True)
+
+    assert results.read(tmp_path, History(jobs)) == Results(())

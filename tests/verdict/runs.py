@@ -1,0 +1,45 @@
+"""Runs and ledgers in a few words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orchestrator.spec.ledger import Entry, Ledger
+from orchestrator.store.history import History, JobView
+from orchestrator.store.results import Result
+
+
+def job(name: str, state: str = "passed", **more: Any) -> JobView:
+    """`job("step[n=3]", ...)`: the id of a job with its step and its point."""
+    step, _, axes = name.partition("[")
+    pairs = (pair.split("=") for pair in axes.rstrip("]").split(",") if pair)
+    point = {axis: int(value) if value.isdigit() else value for axis, value in pairs}
+    return JobView(id=name, step=step, point=point, state=state, **more)
+
+
+def history(*jobs: JobView) -> History:
+    return History({one.id: one for one in jobs})
+
+
+def result(where: str, metric: str, value: Any, unit: str = "us", **more: Any) -> Result:
+    """A result of the job that `where` names."""
+    view = job(where)
+    facts: dict[str, Any] = {"round": 0, "point": view.point, **more}
+    return Result(metric=metric, value=value, unit=unit, step=view.step, job=view.id, **facts)
+
+
+def entry(expect: dict[str, Any], **more: Any) -> Entry:
+    """An entry about the metric `time`, or what is given."""
+    facts = {
+        "id": "e1",
+        "unit": "us",
+        "because": "it was so the last time",
+        "source": "guess",
+        **({} if "compute" in more else {"metric": "time"}),
+        **more,
+    }
+    return Entry.model_validate({**facts, "expect": expect})
+
+
+def ledger(*entries: Entry) -> Ledger:
+    return Ledger(ledger="exp", entries=entries)

@@ -1,0 +1,195 @@
+"""Which quantity an entry speaks of: one point, all its rounds, and a reason when there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orchestrator.store.history import History
+from orchestrator.store.results import Result
+from orchestrator.verdict.measured import Measured, NotMeasured, computed, quantity
+from tests.verdict.runs import history, job, result
+
+POINTS = [
+    result("run[n=1]", "time", 10.0),
+    result("run[n=2]", "time", 20.0),
+    result("other[n=1]", "time", 99.0),
+]
+
+
+def why_not(call: Any, *arguments: Any) -> str:
+    with pytest.raises(NotMeasured) as caught:
+        call(*arguments)
+    return str(caught.value)
+
+
+class TestBinding:
+    def test_to_the_one_point_that_is_named(self) -> None:
+        found = quantity("time", "run", {"n": 2}, POINTS, History())
+
+        assert found == Measured(
+            20.0, "us", 1, "run", values=(20.0,), places=(("time", "run", (("n", 2),)),)
+        )
+
+    def test_two_points_are_not_one(self) -> None:
+        why = why_not(quantity, "time", "run", {}, POINTS, History())
+
+        assert why == "`where` names 2 points (run[n=1], run[n=2], ...), not one"
+
+    def test_two_steps_are_two_points(self) -> None:
+        why = why_not(quantity, "time", None, {"n": 1}, POINTS, History())
+
+        assert why.startswith("`where` names 2 points (other[n=1], run[n=1]")
+
+    def test_an_axis_that_is_not_named_must_have_one_value(self) -> None:
+        results = [result("run[n=1,m=2]", "time", 5.0)]
+
+        assert quantity("time", None, {"n": 1}, results, History()).value == 5.0
+
+    @pytest.mark.parametrize("wanted", ["1", 1.5, True, None])
+    def test_values_of_another_type_are_other_points(self, wanted: object) -> None:
+        assert "no step recorded" in why_not(
+            quantity, "time", "run", {"n": wanted}, POINTS, History()
+        )
+
+    def test_true_is_not_one(self) -> None:
+        results = [result("run", "time", 5.0, point={"flag": True})]
+
+        assert quantity("time", None, {"flag": True}, results, History()).value == 5.0
+        assert "no step" in why_not(quantity, "time", None, {"flag": 1}, results, History())
+
+    def test_an_axis_that_the_process_looped_over_binds_too(self) -> None:
+        results = [result("run", "time", float(k), point={"k": k}) for k in (1, 2)]
+
+        assert quantity("time", None, {"k": 2}, results, History()).value == 2.0
+
+
+class TestRounds:
+    def test_numbers_give_the_median(self) -> None:
+        results = [result("run", "time", v, round=r) for r, v in enumerate((3.0, 1.0, 100.0))]
+
+        found = quantity("time", None, {}, results, History())
+
+        assert (found.value, found.count) == (3.0, 3)
+
+    def test_one_round_keeps_its_type(self) -> None:
+        found = quantity("count", None, {}, [result("run", "count", 7, "1")], History())
+
+        assert type(found.value) is int
+
+    @pytest.mark.parametrize("values", [("abc", "abc"), (True, True)])
+    def test_words_and_truths_that_agree_are_one(self, values: tuple[object, ...]) -> None:
+        results = [result("run", "hash", v, "", round=r) for r, v in enumerate(values)]
+
+        assert quantity("hash", None, {}, results, History()).value == values[0]
+
+    @pytest.mark.parametrize("values", [("a", "b"), (True, False), (1, "1"), (1, True)])
+    def test_rounds_that_disagree_are_told(self, values: tuple[object, ...]) -> None:
+        results = [result("run", "hash", v, "", round=r) for r, v in enumerate(values)]
+
+        why = why_not(quantity, "hash", None, {}, results, History())
+
+        assert why.startswith("the rounds disagree: ")
+
+    def test_two_values_of_one_round_are_not_two_rounds(self) -> None:
+        """A loop inside the step that names no axis: their median would be of different things."""
+        results = [result("run", "time", 1.0), result("run", "time", 2.0)]
+
+        why = why_not(quantity, "time", None, {}, results, History())
+
+        assert why == "recorded 2 times in one round of run; give each its own `point`"
+
+    def test_several_units_are_told(self) -> None:
+        results = [result("run", "time", 1.0), result("run", "time", 1.0, "ms", round=1)]
+
+        assert "several units: ['ms', 'us']" in why_not(
+            quantity, "time", None, {}, results, History()
+        )
+
+    def test_one_round_without_a_value_makes_the_whole_unknown(self) -> None:
+        results = [
+            result("run", "time", 1.0),
+            result("run", "time", None, round=1, status="error", note="it was throttled"),
+        ]
+
+        why = why_not(quantity, "time", None, {}, results, History())
+
+        assert why == "recorded as error: it was throttled"
+
+
+class TestReasons:
+    @pytest.mark.parametrize(
+        ("jobs", "where", "words"),
+        [
+            ([job("run")], {}, "no step recorded `time`"),
+            ([job("run[n=1]")], {"n": 1}, "no step recorded `time` at [n=1]"),
+            ([job("run", "failed", reason="exit code 1")], {}, "run failed: exit code 1"),
+            ([job("run", "timed_out", reason="ran longer")], {}, "run timed out: ran longer"),
+            ([job("run", "skipped", reason="needs `a`")], {}, "run skipped: needs `a`"),
+            ([job("run", "host_lost")], {}, "run host lost"),
+            (
+                [job("run[n=1]", "failed", reason="x"), job("run[n=2]")],
+                {"n": 2},
+                "no step recorded `time` at [n=2]",
+            ),
+            ([job("run", "running")], {}, "run running"),
+        ],
+    )
+    def test_say_what_became_of_the_job(
+        self, jobs: list[Any], where: dict[str, Any], words: str
+    ) -> None:
+        assert why_not(quantity, "time", None, where, [], history(*jobs)) == words
+
+    def test_another_step_is_no_reason(self) -> None:
+        jobs = history(job("other", "failed", reason="x"), job("run"))
+
+        assert why_not(quantity, "time", "run", {}, [], jobs) == "no step recorded `time`"
+
+
+class TestComputed:
+    RESULTS: tuple[Result, ...] = (
+        result("run", "a", 30.0),
+        result("run", "b", 0.01, "ms"),
+        result("run", "size.out", 8, "By"),
+        result("run", "word", "abc", ""),
+    )
+
+    @pytest.mark.parametrize(
+        ("expression", "unit", "value"),
+        [
+            ("a - b", "us", 20.0),
+            ("a - b", "ms", 0.02),
+            ("a / b", "1", 3.0),
+            ("max(a, b) - min(a, b)", "us", 20.0),
+            ("size.out * 2", "By", 16.0),
+        ],
+    )
+    def test_metrics_are_converted_before_they_meet(
+        self, expression: str, unit: str, value: float
+    ) -> None:
+        found = computed(expression, unit, None, {}, self.RESULTS, History())
+
+        assert found.value == pytest.approx(value)
+        assert (found.unit, found.step) == (unit, "run")
+
+    @pytest.mark.parametrize(
+        ("expression", "unit", "words"),
+        [
+            ("a - missing", "us", "no step recorded `missing`"),
+            ("a - word", "us", "`word` is `abc`, not a number"),
+            ("a - size.out", "us", "`size.out`: measured in `By`, expected in `us`"),
+            ("a / (b - b)", "1", "has no value"),
+            ("sqrt(b - a)", "1", "has no value"),
+            ("(0 - a) ** 0.5", "1", "has no value"),
+            ("2 * 3", "1", "names no metric"),
+        ],
+    )
+    def test_what_cannot_be_computed_says_why(self, expression: str, unit: str, words: str) -> None:
+        assert words in why_not(computed, expression, unit, None, {}, self.RESULTS, History())
+
+    def test_counts_as_many_rounds_as_its_poorest_part(self) -> None:
+        results = [result("run", "a", 1.0, round=r) for r in range(3)]
+        results += [result("run", "b", 1.0, round=r) for r in range(2)]
+
+        assert computed("a + b", "us", None, {}, results, History()).count == 2

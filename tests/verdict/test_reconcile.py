@@ -1,0 +1,411 @@
+"""Every kind of expectation against every kind of evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.spec.ledger import Entry
+from orchestrator.store.history import History
+from orchestrator.store.results import Result
+from orchestrator.verdict.conditions import Conditions, Field
+from orchestrator.verdict.reconcile import Item, expectation, reconcile
+from tests.verdict.runs import entry, history, job, ledger, result
+
+SHA = "ab" * 20
+
+
+def judged(
+    one: Entry,
+    *results: Result,
+    others: tuple[Entry, ...] = (),
+    jobs: History | None = None,
+    conditions: Conditions | None = None,
+) -> Item:
+    """The item of an entry."""
+    items = reconcile(
+        ledger(one, *others), results, jobs or history(job("run")), conditions or Conditions()
+    )
+    return next(item for item in items if item.id == one.id)
+
+
+def measured(value: Any, unit: str = "us") -> Result:
+    return result("run", "time", value, unit)
+
+
+class TestValue:
+    @pytest.mark.parametrize(
+        ("expect", "value", "status", "distance"),
+        [
+            ({"value": 100, "rel": 0.05}, 100.0, "hit", 0.0),
+            ({"value": 100, "rel": 0.05}, 104.0, "hit", 0.8),
+            ({"value": 100, "rel": 0.05}, 96.0, "hit", -0.8),
+            ({"value": 100, "rel": 0.05}, 105.0, "hit", 1.0),
+            ({"value": 100, "rel": 0.05}, 106.0, "miss", 1.2),
+            ({"value": 100, "rel": 0.05}, 90.0, "miss", -2.0),
+            ({"value": 100, "abs": 2}, 102.0, "hit", 1.0),
+            ({"value": 100, "abs": 2}, 103.0, "miss", 1.5),
+            ({"value": 100, "abs": 2, "rel": 0.05}, 104.0, "hit", 0.8),
+            ({"value": 100, "abs": 20, "rel": 0.05}, 110.0, "hit", 0.5),
+            ({"value": 0, "abs": 1e-3}, 5e-4, "hit", 0.5),
+            ({"value": -100, "rel": 0.1}, -95.0, "hit", 0.5),
+            ({"value": 0.3, "rel": 0.1}, 0.33, "hit", 1.0),
+            ({"value": 0.3, "rel": 0.1}, 0.27, "hit", -1.0),
+        ],
+    )
+    def test_is_hit_within_its_tolerance(
+        self, expect: dict[str, Any], value: float, status: str, distance: float
+    ) -> None:
+        item = judged(entry(expect), measured(value))
+
+        assert item.status == status
+        assert item.distance == pytest.approx(distance)
+
+    def test_in_another_unit(self) -> None:
+        item = judged(entry({"value": 100, "rel": "5%"}), measured(0.1, "ms"))
+
+        assert (item.status, item.measured, item.unit) == ("hit", pytest.approx(100.0), "us")
+
+    def test_in_a_unit_that_does_not_fit(self) -> None:
+        item = judged(entry({"value": 100, "rel": "5%"}), measured(100.0, "By"))
+
+        assert item.status == "not_comparable"
+        assert item.reason == "measured in `By`, expected in `us`"
+
+    @pytest.mark.parametrize("value", ["fast", True])
+    def test_what_is_no_number_misses(self, value: object) -> None:
+        item = judged(entry({"value": 1, "rel": "5%"}), measured(value))
+
+        assert item.status == "miss"
+        assert item.reason == f"`{value}` is not a number"
+
+
+class TestInterval:
+    @pytest.mark.parametrize(
+        ("bounds", "value", "status"),
+        [
+            ([1, 3], 1.0, "hit"),
+            ([1, 3], 3.0, "hit"),
+            ([1, 3], 2.0, "hit"),
+            ([1, 3], 0.999, "miss"),
+            ([1, 3], 3.001, "miss"),
+            ([None, 3], -1e9, "hit"),
+            ([None, 3], 3.0, "hit"),
+            ([None, 3], 3.1, "miss"),
+            ([1, None], 1e9, "hit"),
+            ([1, None], 1.0, "hit"),
+            ([1, None], 0.9, "miss"),
+            ([None, 0], 0.0, "hit"),
+            ([None, 0], 0.1, "miss"),
+            ([0.1, 0.3], 0.3, "hit"),
+            ([0.1, 0.3], 0.1, "hit"),
+        ],
+    )
+    def test_is_closed_on_both_sides(
+        self, bounds: list[float | None], value: float, status: str
+    ) -> None:
+        assert judged(entry({"interval": bounds}), measured(value)).status == status
+
+    @given(
+        st.floats(-1e6, 1e6),
+        st.floats(1e-3, 1e6),
+        st.floats(-2e6, 2e6),
+        st.sampled_from(["both", "low", "high"]),
+    )
+    def test_a_hit_is_within_one_width_and_a_miss_beyond_it(
+        self, low: float, width: float, value: float, side: str
+    ) -> None:
+        bounds = [None if side == "high" else low, None if side == "low" else low + width]
+
+        item = judged(entry({"interval": bounds}), measured(value))
+
+        assert item.distance is not None
+        assert (item.status == "hit") == (abs(item.distance) <= 1)
+        outside = max(
+            0.0 if bounds[0] is None else bounds[0] - value,
+            0.0 if bounds[1] is None else value - bounds[1],
+        )
+        if outside <= 0:
+            assert item.status == "hit"
+        elif outside > 1e-8 * abs(value):
+            assert item.status == "miss"
+
+    @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+    def test_its_own_bounds_are_hits(self, low: float, width: float) -> None:
+        one = entry({"interval": [low, low + width]})
+
+        assert judged(one, measured(low)).status == "hit"
+        assert judged(one, measured(low + width)).status == "hit"
+
+
+class TestExact:
+    @pytest.mark.parametrize(
+        ("wanted", "value", "status"),
+        [
+            (9, 9, "hit"),
+            (9, 9.0, "hit"),
+            (9, 9.000001, "miss"),
+            (True, True, "hit"),
+            (True, 1, "miss"),
+            (1, True, "miss"),
+            ("mma", "mma", "hit"),
+            ("mma", "MMA", "miss"),
+            ("1", 1, "miss"),
+        ],
+    )
+    def test_means_equal(self, wanted: object, value: object, status: str) -> None:
+        item = judged(entry({"value": wanted, "exact": True}, unit=""), measured(value, ""))
+
+        assert item.status == status
+
+    def test_in_every_round(self) -> None:
+        results = [result("run", "time", v, "1", round=r) for r, v in enumerate((9, 9, 10))]
+
+        item = judged(entry({"value": 9, "exact": True}, unit="1"), *results)
+
+        assert item.status == "miss"
+        assert item.reason == "the rounds disagree: 9, 10"
+
+    def test_converts_the_unit_first(self) -> None:
+        item = judged(entry({"value": 2, "exact": True}, unit="ms"), measured(2000, "us"))
+
+        assert item.status == "hit"
+
+
+class TestHash:
+    def test_equal_and_not(self) -> None:
+        one = entry({"hash": SHA}, unit="")
+
+        assert judged(one, measured(SHA, "")).status == "hit"
+        assert judged(one, measured("cd" * 20, "")).status == "miss"
+        assert judged(one, measured(5, "")).status == "miss"
+
+    def test_rounds_that_disagree_measured_nothing(self) -> None:
+        results = [result("run", "time", v, "", round=r) for r, v in enumerate((SHA, "cd" * 20))]
+
+        item = judged(entry({"hash": SHA}, unit=""), *results)
+
+        assert item.status == "missing"
+        assert "the rounds disagree" in item.reason
+
+
+class TestRatio:
+    def test_to_a_metric_at_another_point(self) -> None:
+        expect = {"value": 0.5, "rel": "5%", "ratio_to": {"metric": "time", "where": {"n": 2}}}
+
+        item = judged(
+            entry(expect, where={"n": 1}),
+            result("run[n=1]", "time", 1.0),
+            result("run[n=2]", "time", 0.002, "ms"),
+        )
+
+        assert (item.status, item.measured, item.unit) == ("hit", 0.5, "1")
+
+    def test_to_a_metric_at_the_same_point(self) -> None:
+        expect = {"interval": [None, 0.9], "ratio_to": {"metric": "eager"}}
+
+        item = judged(
+            entry(expect, where={"n": 1}),
+            result("run[n=1]", "time", 8.0),
+            result("run[n=1]", "eager", 10.0),
+            result("run[n=2]", "eager", 1.0),
+        )
+
+        assert (item.status, item.measured) == ("hit", 0.8)
+
+    def test_to_another_entry_even_a_computed_one(self) -> None:
+        expect = {"value": 2, "rel": "1%", "ratio_to": {"entry": "base"}}
+        base = entry({"interval": [0, None]}, id="base", compute="a - b")
+
+        item = judged(
+            entry(expect),
+            measured(10.0),
+            result("run", "a", 8.0),
+            result("run", "b", 3.0),
+            others=(base,),
+        )
+
+        assert (item.status, item.measured) == ("hit", 2.0)
+
+    @pytest.mark.parametrize(
+        ("value", "reference", "status", "reason"),
+        [
+            (1.0, 0.0, "missing", "the reference of the ratio is zero"),
+            ("word", 1.0, "miss", "`word` is not a number"),
+            (1.0, "word", "missing", "the reference of the ratio is `word`, not a number"),
+            (1.0, True, "missing", "the reference of the ratio is `True`, not a number"),
+        ],
+    )
+    def test_of_what_is_no_number(
+        self, value: object, reference: object, status: str, reason: str
+    ) -> None:
+        expect = {"value": 1, "rel": "1%", "ratio_to": {"metric": "base"}}
+
+        item = judged(entry(expect), measured(value), result("run", "base", reference))
+
+        assert (item.status, item.reason) == (status, reason)
+
+    def test_to_something_of_another_kind(self) -> None:
+        expect = {"value": 1, "rel": "1%", "ratio_to": {"metric": "base"}}
+
+        item = judged(entry(expect), measured(1.0), result("run", "base", 1.0, "By"))
+
+        assert item.status == "not_comparable"
+
+    def test_to_something_that_was_not_measured(self) -> None:
+        expect = {"value": 1, "rel": "1%", "ratio_to": {"metric": "base"}}
+
+        item = judged(entry(expect), measured(1.0))
+
+        assert (item.status, item.reason) == ("missing", "no step recorded `base`")
+
+
+class TestCompute:
+    def test_is_judged_like_a_metric(self) -> None:
+        one = entry({"value": 20, "abs": 1}, compute="a - b")
+
+        item = judged(one, result("run", "a", 30.0), result("run", "b", 10.0))
+
+        assert (item.status, item.metric, item.measured) == ("hit", "a - b", 20.0)
+
+    def test_of_numbers_alone_is_missing(self) -> None:
+        item = judged(entry({"value": 6, "abs": 1}, compute="2 * 3"))
+
+        assert (item.status, item.reason) == ("missing", "`2 * 3` names no metric")
+
+
+class TestRequires:
+    CONDITIONS = Conditions(
+        {
+            "gpu.0.name": Field("value", "H200"),
+            "gpu.0.ecc": Field("unknown", detail="nobody told"),
+            "gpu.count": Field("value", 1),
+        },
+        caches="cold",
+    )
+
+    @pytest.mark.parametrize(
+        ("requires", "reason"),
+        [
+            ({"gpu.0.name": "H100"}, "`gpu.0.name` is `H200`, required is `H100`"),
+            ({"gpu.0.ecc": "enabled"}, "`gpu.0.ecc` is unknown, required is `enabled`"),
+            ({"no.such": 1}, "`no.such` is unknown, required is `1`"),
+            ({"caches": "warm"}, "`caches` is `cold`, required is `warm`"),
+            ({"gpu.count": True}, "`gpu.count` is `1`, required is `True`"),
+        ],
+    )
+    @pytest.mark.parametrize("results", [[measured(100.0)], []], ids=["measured", "not measured"])
+    def test_unmet_is_not_comparable_whatever_was_measured(
+        self, requires: dict[str, Any], reason: str, results: list[Result]
+    ) -> None:
+        one = entry({"value": 100, "rel": "5%"}, requires=requires)
+
+        item = judged(one, *results, conditions=self.CONDITIONS)
+
+        assert (item.status, item.reason) == ("not_comparable", reason)
+
+    def test_met_is_judged(self) -> None:
+        one = entry({"value": 100, "rel": "5%"}, requires={"gpu.0.name": "H200", "caches": "cold"})
+
+        assert judged(one, measured(100.0), conditions=self.CONDITIONS).status == "hit"
+
+
+class TestNew:
+    def test_what_nobody_predicted_is_told_with_all_its_rounds(self) -> None:
+        results = [result("run[n=1]", "extra", v, round=r) for r, v in enumerate((1.0, 9.0, 2.0))]
+
+        (item,) = reconcile(None, results, History(), Conditions())
+
+        assert (item.status, item.metric, item.where) == ("new", "extra", {"n": 1})
+        assert (item.measured, item.count, item.unit) == (2.0, 3, "us")
+
+    def test_what_was_predicted_or_used_by_a_prediction_is_not_new(self) -> None:
+        entries = ledger(
+            entry({"value": 1, "rel": "5%", "ratio_to": {"metric": "base"}}),
+            entry({"value": 1, "rel": "5%"}, id="e2", compute="a - b"),
+        )
+        results = [result("run", name, 1.0) for name in ("time", "base", "a", "b", "rest")]
+
+        items = reconcile(entries, results, History(), Conditions())
+
+        assert [item.metric for item in items if item.status == "new"] == ["rest"]
+
+    def test_rounds_that_disagree_are_shown_with_their_reason(self) -> None:
+        results = [result("run", "extra", v, "", round=r) for r, v in enumerate(("a", "b"))]
+
+        (item,) = reconcile(None, results, History(), Conditions())
+
+        assert (item.status, item.measured) == ("new", None)
+        assert "the rounds disagree: a, b" in item.reason
+
+    def test_a_result_without_a_value_is_not_new(self) -> None:
+        results = [result("run", "extra", None, status="error", note="x")]
+
+        assert reconcile(None, results, History(), Conditions()) == []
+
+
+class TestOrder:
+    def test_the_worst_come_first(self) -> None:
+        entries = ledger(
+            entry({"value": 100, "rel": "5%"}, id="hit"),
+            entry({"value": 50, "rel": "5%"}, id="far"),
+            entry({"value": 90, "rel": "5%"}, id="near"),
+            entry({"value": 10, "rel": "5%"}, id="info", severity="info"),
+            entry({"value": 1, "rel": "5%"}, id="gone", metric="gone"),
+            entry({"value": 1, "rel": "5%"}, id="other", requires={"x": 1}),
+        )
+
+        items = reconcile(
+            entries,
+            [measured(100.0), result("run", "extra", 1.0)],
+            history(job("run")),
+            Conditions(),
+        )
+
+        assert [item.id for item in items] == [
+            "far",
+            "near",
+            "info",
+            "gone",
+            "other",
+            "hit",
+            "extra",
+        ]
+
+    def test_every_entry_has_exactly_one_item(self) -> None:
+        entries = [entry({"value": 1, "rel": "5%"}, id=f"e{n}") for n in range(5)]
+
+        items = reconcile(ledger(*entries), [], History(), Conditions())
+
+        assert sorted(item.id for item in items) == [one.id for one in entries]
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("expect", "unit", "words"),
+        [
+            ({"value": 640, "rel": "5%"}, "us", "640 ±5 % us"),
+            ({"value": 640, "abs": 3}, "us", "640 ±3 us"),
+            ({"value": 1, "rel": "5%", "abs": 0.1}, "1", "1 ±5 % or ±0.1"),
+            ({"interval": [1, 2]}, "us", "1 … 2 us"),
+            ({"interval": [None, 2]}, "us", "≤ 2 us"),
+            ({"interval": [1, None]}, "", "≥ 1"),
+            ({"value": 9, "exact": True}, "1", "= 9"),
+            ({"hash": SHA}, "", SHA),
+            ({"interval": [None, 0.9], "ratio_to": {"metric": "x"}}, "us", "ratio ≤ 0.9"),
+        ],
+    )
+    def test_of_an_expectation(self, expect: dict[str, Any], unit: str, words: str) -> None:
+        assert expectation(entry(expect, unit=unit)) == words
+
+    def test_json_leaves_out_what_is_empty_and_keeps_what_is_zero(self) -> None:
+        item = judged(entry({"value": 100, "rel": "5%"}), measured(100.0))
+
+        text = item.as_json()
+
+        assert text["distance"] == 0.0
+        assert "reason" not in text
+        assert text["because"] == "it was so the last time"
