@@ -6,6 +6,7 @@ then metrics, then artifacts.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -101,8 +102,8 @@ class Comparison:
         return 3 if unsettled or nothing else 0
 
     def as_json(self) -> dict[str, Any]:
-        """The result for programs."""
-        return {
+        """The result for programs, as JSON that every reader takes: no NaN, no infinity."""
+        shown: dict[str, Any] = {
             "schema": 1,
             "a": self.a.as_json(),
             "b": self.b.as_json(),
@@ -116,6 +117,7 @@ class Comparison:
             "ignored": self.ignored,
             "problems": list(self.problems),
         }
+        return {key: _portable(value) for key, value in shown.items()}
 
 
 def compare(
@@ -171,6 +173,17 @@ def between_runs(a: RunDir, b: RunDir, *, bounds: Limits = limits.DEFAULT) -> tu
         EvidenceError: a run is damaged, or not home.
     """
     return compare(str(a.path), str(b.path), a.path.parent, bounds=bounds).artifacts
+
+
+def _portable(value: Any) -> Any:
+    """The host's own values may hold numbers that JSON has no spelling for; as text they stay."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _portable(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_portable(inner) for inner in value]
+    return value
 
 
 def _conditions(a: Evidence, b: Evidence) -> ConditionDiff:
