@@ -231,23 +231,32 @@ def reconcile(outcome: Outcome) -> Outcome:
     Raises:
         EvidenceError: the ledger was changed after it was sealed.
     """
+    outcome = judged(outcome)
+    code = decision.exit_code(outcome.history, outcome.items)
+    verdict = {
+        "schema": 1,
+        "run_id": outcome.record.run_id,
+        "exit_code": code,
+        "items": [item.as_json() for item in outcome.items],
+        "problems": list(outcome.problems),
+    }
+    text = json_text.dumps(verdict, indent=1, ensure_ascii=False)
+    rundir.write_atomically(outcome.folder.verdict, text + "\n")
+    return outcome.noted(exit_code=code)
+
+
+def judged(outcome: Outcome) -> Outcome:
+    """Every prediction with what became of it; nothing is written.
+
+    Raises:
+        EvidenceError: the ledger was changed after it was sealed.
+    """
     folder, record = outcome.folder, outcome.record
     history = outcome.history
     found = results.read(folder.evidence, history)
     caches = (history.caches or {}).get("state", "")
     known = conditions.read(folder.evidence, caches)
     items = judge(sealed_ledger(folder, record), found.found, history, known)
-    code = decision.exit_code(history, items)
-    verdict = {
-        "schema": 1,
-        "run_id": record.run_id,
-        "exit_code": code,
-        "items": [item.as_json() for item in items],
-        "problems": list(found.problems),
-    }
-    text = json_text.dumps(verdict, indent=1, ensure_ascii=False)
-    rundir.write_atomically(folder.verdict, text + "\n")
-    outcome = outcome.noted(exit_code=code)
     return replace(outcome, items=tuple(items), problems=found.problems, conditions=known)
 
 

@@ -172,7 +172,10 @@ def review(
         bool, typer.Option("--no-browser", help="Print the address, open nothing.")
     ] = False,
 ) -> None:
-    """Accept or reject every difference, with a reason; drafts the next ledger."""
+    """Accept or reject every difference, with a reason; drafts the next ledger.
+
+    Exit codes: 0 everything was accepted; 1 something was rejected; 3 something is still open.
+    """
     from orchestrator.cli import reviewing
 
     raise typer.Exit(reviewing.review(run_name, against, port, tty, not no_browser))

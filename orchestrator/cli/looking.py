@@ -10,7 +10,7 @@ from pathlib import Path
 from orchestrator import reading, resume
 from orchestrator.cli.places import artifacts, host_of_run
 from orchestrator.errors import InputError
-from orchestrator.finish import reconcile, tell
+from orchestrator.finish import judged, tell
 from orchestrator.link import visits
 from orchestrator.report.plain import PlainTeller
 from orchestrator.report.words import state_words
@@ -43,7 +43,7 @@ def show(name: str, json: bool) -> int:
         _show_unfinished(folder, record)
         return 3
     local = Host(local=True)
-    return tell(reconcile(resume.outcome(folder, record.host, local, PlainTeller(), json=json)))
+    return tell(judged(resume.outcome(folder, record.host, local, PlainTeller(), json=json)))
 
 
 def logs(name: str, job: str | None, follow: bool) -> None:

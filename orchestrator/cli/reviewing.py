@@ -19,7 +19,7 @@ LEDGER = "ledger"
 
 
 def review(name: str, against: str, port: int, tty: bool, open_browser: bool) -> int:
-    """0 when it was finished with nothing open, 3 when something still is."""
+    """0 when everything was accepted, 1 when something was rejected, 3 while something is open."""
     view = reading.view(rundir.find(artifacts(), name))
     other = None if against == LEDGER else reading.view(rundir.find(artifacts(), against))
     desk = Desk(view, other, _differences(other, view), by=_reviewer())
@@ -28,7 +28,9 @@ def review(name: str, against: str, port: int, tty: bool, open_browser: bool) ->
         print(f"left with {len(desk.open)} open; decisions so far: {place_of(view.folder)}")
         return 3
     _tell(done)
-    return 3 if done.open else 0
+    if done.open:
+        return 3
+    return 1 if done.rejected else 0
 
 
 def _in_browser(desk: Desk, port: int, open_browser: bool) -> Finished | None:

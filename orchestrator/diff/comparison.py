@@ -134,8 +134,8 @@ def compare(
         InputError: nothing answers to a name, or `only` fits nothing.
         EvidenceError: a side is damaged, or a run is not home.
     """
-    a, b = resolve(name_a, runs), resolve(name_b, runs)
     with Confined(bounds) as confined:
+        a, b = (resolve(name, runs, confined.scratch) for name in (name_a, name_b))
         known_a = evidence.gather(a, confined.scratch / "a")
         known_b = evidence.gather(b, confined.scratch / "b")
         both_runs = known_a.is_run and known_b.is_run

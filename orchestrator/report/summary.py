@@ -43,16 +43,16 @@ _MAX_NEW = 12
 _MAX_BAD_JOBS = 12
 
 # Facts a reader wants before believing a number, in this order, when the host has them.
-_TELLING = (
+TELLING = (
     "driver.version",
     "cpu.model",
     "os.kernel",
     "python.version",
     "torch.version",
     "triton.version",
-    "cuda.version",
+    "cuda.runtime",
 )
-_TELLING_GPU = ("name", "clock_sm", "clock_sm_max", "power_limit", "throttle_reasons", "ecc_mode")
+TELLING_GPU = ("name", "clock_sm", "clock_sm_max", "power_limit", "throttle_reasons", "ecc_mode")
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _conditions(conditions: Conditions) -> RenderableType | None:
 
 def _facts(conditions: Conditions) -> Iterable[Text]:
     fields = conditions.before
-    told = [_fact(name, fields[name]) for name in _TELLING if _is_known(fields.get(name))]
+    told = [_fact(name, fields[name]) for name in TELLING if _is_known(fields.get(name))]
     if conditions.caches:
         told.append(f"caches {conditions.caches}")
     if told:
@@ -175,7 +175,7 @@ def _facts(conditions: Conditions) -> Iterable[Text]:
     for index in range(64):
         parts = [
             _fact(name, fields[f"gpu.{index}.{name}"])
-            for name in _TELLING_GPU
+            for name in TELLING_GPU
             if _is_known(fields.get(f"gpu.{index}.{name}"))
         ]
         if not parts:

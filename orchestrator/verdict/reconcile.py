@@ -38,7 +38,8 @@ class Item:
     """One line of the verdict.
 
     `distance` is signed and in tolerance widths: within ±1 is a hit, 0 is the centre. It is None
-    where there is nothing to measure a distance with.
+    where there is nothing to measure a distance with. `bounds` are the ends of what counts as a
+    hit, in `unit`, None where a side is open; they bound the ratio where one was expected.
     """
 
     id: str
@@ -48,6 +49,8 @@ class Item:
     measured: Any = None
     unit: str = ""
     expected: str = ""
+    bounds: tuple[float | None, float | None] | None = None
+    is_ratio: bool = False
     distance: float | None = None
     reason: str = ""
     severity: str = "info"
@@ -57,7 +60,10 @@ class Item:
     step: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        return {key: value for key, value in asdict(self).items() if value not in ("", None)}
+        told = {key: value for key, value in asdict(self).items() if value not in ("", None)}
+        if not self.is_ratio:
+            told.pop("is_ratio")
+        return told
 
 
 def reconcile(
@@ -148,6 +154,23 @@ class _Judge:
         return self._heard(found)
 
 
+def bounds(expect: Expect) -> tuple[float | None, float | None] | None:
+    """The lowest and the highest hit; None where no number is expected within others."""
+    if expect.kind == "interval":
+        assert expect.interval is not None
+        low, high = expect.interval
+        return low, high
+    if expect.kind != "value":
+        return None
+    assert isinstance(expect.value, (int, float))
+    width = _width(expect, expect.value)
+    return expect.value - width, expect.value + width
+
+
+def _width(expect: Expect, centre: float) -> float:
+    return max(expect.abs or 0.0, (expect.rel or 0.0) * abs(centre))
+
+
 def _in_unit(entry: Entry, measured: Measured) -> Measured:
     """The measured number in the entry's unit."""
     wanted = "1" if entry.expect.ratio_to else entry.unit
@@ -165,8 +188,7 @@ def _distance(expect: Expect, value: float) -> tuple[float, bool]:
     """
     if expect.kind == "value":
         assert isinstance(expect.value, (int, float))
-        width = max(expect.abs or 0.0, (expect.rel or 0.0) * abs(expect.value))
-        distance = (value - expect.value) / width
+        distance = (value - expect.value) / _width(expect, expect.value)
         return _on_its_side(distance, abs(distance) <= 1 + _ROUNDING)
     assert expect.interval is not None
     low, high = expect.interval
@@ -232,6 +254,8 @@ def _item(
         measured=measured.value if measured else None,
         unit=measured.unit if measured else entry.unit,
         expected=expectation(entry),
+        bounds=bounds(entry.expect),
+        is_ratio=entry.expect.ratio_to is not None,
         distance=distance,
         reason=reason,
         severity=entry.severity,

@@ -56,6 +56,7 @@ if step == "few":
         struct.pack("<Q", len(head)) + head + struct.pack("<3f", *values))
 print("shift", shift)
 """
+KEPT = ("run.json", "bundle.zip", "experiment.yaml", "plan.json")
 
 
 @dataclass(frozen=True)
@@ -238,6 +239,28 @@ def test_a_revision_is_compared_with_what_lies_here(runs: Runs, tmp_path: Path) 
     assert unlike.code == 1
     assert gone.code == 2
     assert "nowhere" in gone.err
+
+
+def test_a_revision_of_which_only_the_bundle_was_kept_is_a_run(runs: Runs, tmp_path: Path) -> None:
+    project = Project(tmp_path / "repository", runs.project.home, runs.project.env)
+    name = f"artifacts/{runs.a.run_id}"
+    shutil.copytree(runs.a.path, project.path / name)
+    project.git("init", "-q")
+    project.write(".gitignore", "evidence/\n")
+    project.git("add", "-A", "-f", ".gitignore", *(f"{name}/{n}" for n in KEPT))
+    project.git("commit", "-q", "-m", "the records and the bundle")
+
+    same = project.orch("diff", f"{name}@HEAD", name, "--exit-code", "--json")
+    shutil.rmtree(project.path / name / "evidence")
+    unpacked = project.orch("diff", f"{name}@HEAD", name, "--exit-code", "--json")
+
+    for done in (same, unpacked):
+        assert done.code == 0, done.text
+        told = json.loads(done.out)
+        assert told["a"]["run_id"] == runs.a.run_id
+        assert told["artifact_counts"].keys() == {"equal"}
+        assert told["ignored"] == 2, "the rules of its experiment hold"
+        assert {m["outcome"] for m in told["metrics"]} == {"equal", "measured", "too_few"}
 
 
 def test_a_job_that_ended_otherwise_is_named(runs: Runs, tmp_path: Path) -> None:

@@ -320,7 +320,7 @@ def test_what_one_side_lacks_is_told_so(case: Case, tmp_path: Path, confined: Co
             folder = tmp_path / side / name
             folder.mkdir(parents=True)
             (folder / case.name).write_bytes(case.base)
-    sides = [resolve(str(tmp_path / side), tmp_path) for side in ("a", "b")]
+    sides = [resolve(str(tmp_path / side), tmp_path, tmp_path) for side in ("a", "b")]
     rules = [CompareRule(path="**").model_copy(update=dict(case.rule))]
 
     found = artifacts.compare(*sides, rules, confined, is_artifact=lambda path: True)

@@ -77,8 +77,10 @@ def test_a_run_that_lost_its_evidence_is_told_so(
     project: Project, before: RunDir, after: RunDir
 ) -> None:
     shutil.rmtree(before.evidence)
+    before.bundle.unlink()
 
     told = project.orch("review", after.run_id, "--against", before.run_id, "--tty")
 
     assert told.code == 3
     assert "Traceback" not in told.text
+    assert "left with" not in told.out

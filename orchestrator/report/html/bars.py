@@ -49,11 +49,14 @@ class Bar:
     limit: float | None = None
 
 
-def bar_chart(bars: Sequence[Bar], unit: str, title: str) -> Markup:
-    """Horizontal bars one below the other: a timeline of steps, or the stages of a kernel."""
+def bar_chart(bars: Sequence[Bar], unit: str, title: str, *, span: float = 0.0) -> Markup:
+    """Horizontal bars one below the other: a timeline of steps, or the stages of a kernel.
+
+    Charts of one `span` have one scale; a longer bar makes it longer.
+    """
     row = 36
     height = row * len(bars)
-    end = max([bar.start + bar.length for bar in bars] + [1e-9])
+    end = max([bar.start + bar.length for bar in bars] + [span, 1e-9])
     scale = (WIDTH - LETTER * 11) / end
     parts = []
     for number, bar in enumerate(bars):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.report.html.section import Section, render
+from orchestrator.report.summary import TELLING, TELLING_GPU
 from orchestrator.report.view import RunView
 from orchestrator.verdict.conditions import Field
 
@@ -34,6 +35,7 @@ def section(view: RunView) -> Section:
     moved = [row for row in rows if row.changed and row.severity == "condition"]
     body = render(
         "conditions.html.j2",
+        telling=[row for row in rows if _is_telling(row.name) and row.told],
         groups=[(s, [row for row in rows if row.severity == s and row.told]) for s in SEVERITIES],
         silent=[row for row in rows if not row.told],
         drift=drift,
@@ -42,6 +44,12 @@ def section(view: RunView) -> Section:
         caches=view.conditions.caches,
     )
     return Section("conditions", "Conditions", body, _next(rows, drift))
+
+
+def _is_telling(name: str) -> bool:
+    """Whether a reader wants it before believing a number."""
+    top, _, rest = name.partition(".")
+    return name in TELLING or (top == "gpu" and rest.partition(".")[2] in TELLING_GPU)
 
 
 def _next(rows: list[Row], drift: list[Row]) -> str:
@@ -68,7 +76,20 @@ def _row(name: str, before: Field, after: Field | None) -> Row:
 def _shown(field: Field) -> str:
     if field.state != "value":
         return field.state.replace("_", " ") + (f": {field.detail}" if field.detail else "")
+    if field.unit == "By":
+        return _bytes(field.value)
     return f"{_flat(field.value)} {field.unit}".strip()
+
+
+def _bytes(value: Any) -> str:
+    """A size as people say it; a table of sizes goes on as one."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_bytes(item)}" for key, item in value.items())
+    if isinstance(value, (int, float)):
+        for unit, factor in (("GBy", 1e9), ("MBy", 1e6), ("kBy", 1e3)):
+            if abs(value) >= factor:
+                return f"{value / factor:.4g} {unit}"
+    return f"{_flat(value)} By"
 
 
 def _flat(value: Any) -> str:

@@ -1,7 +1,12 @@
-"""Where the time of one kernel goes: metrics called `stage.<name>`, against the end to end time."""
+"""Where the time of one kernel goes: metrics called `stage.<name>`, against the end to end time.
+
+The stages are told in the order in which they run. An experiment that also tells `stage.sum` may go
+on with controls, such as a stage with a part left out: what adds up to the sum are the stages.
+"""
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +21,11 @@ from orchestrator.report.words import show_value, show_where
 from orchestrator.store.results import Result
 
 PREFIX = "stage."
-WHOLE = ("e2e", "stage.e2e", "e2e.ours")
+SUM = "stage.sum"
+WHOLE = ("stage.e2e", "e2e", "e2e.ours")
+TOTALS = (*WHOLE, SUM, "stage.unattributed")
+# Medians of several rounds add up to the median of their sums as closely as this.
+_SAME_SUM = 0.02
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,7 @@ class Split:
     chart: Markup
     total: str
     rest: str
+    controls: Markup
 
 
 def section(view: RunView) -> Section | None:
@@ -51,23 +61,61 @@ def _is_stage(metric: str) -> bool:
 
 
 def _split(point: Mapping[str, Any], found: Mapping[str, Sequence[Result]]) -> Split | None:
-    stages = {name: _centre(rs) for name, rs in found.items() if name not in WHOLE}
-    if len(stages) < 2:
+    told = {name: _centre(rs) for name, rs in found.items() if name not in TOTALS}
+    if len(told) < 2:
         return None
-    unit = next(iter(found.values()))[0].unit
-    bars = [
-        Bar(name.removeprefix(PREFIX), 0, value, f"s{n % 8}", show_value(value, unit))
-        for n, (name, value) in enumerate(stages.items())
-    ]
-    whole = next((_centre(found[name]) for name in WHOLE if name in found), None)
-    total = sum(stages.values())
-    rest = ""
-    if whole is not None:
-        share = (whole - total) / whole if whole else 0.0
-        rest = f"end to end {show_value(whole, unit)}; unattributed {share:+.1%}"
+    unit = next(rs for name, rs in found.items() if name in told)[0].unit
+    count = _count_of_parts(list(told.values()), found)
+    names = list(told)
+    total = sum(told[name] for name in names[:count])
     where = show_where(point)
-    chart = bar_chart(bars, unit, f"stages at {where}")
-    return Split(where, chart, show_value(total, unit), rest)
+    return Split(
+        where=where,
+        chart=bar_chart(
+            _one_behind_the_other(told, names[:count], unit), unit, f"stages at {where}"
+        ),
+        total=show_value(total, unit),
+        rest=_rest(found, total, unit),
+        controls=_controls(told, names[count:], unit, where, span=total),
+    )
+
+
+def _count_of_parts(values: Sequence[float], found: Mapping[str, Sequence[Result]]) -> int:
+    """How many of the values, from the first on, are stages; the others are controls."""
+    if SUM not in found:
+        return len(values)
+    total = _centre(found[SUM])
+    gaps = [abs(so_far - total) for so_far in itertools.accumulate(values)]
+    closest = min(range(len(gaps)), key=gaps.__getitem__)
+    return closest + 1 if gaps[closest] <= _SAME_SUM * abs(total) else len(values)
+
+
+def _one_behind_the_other(told: Mapping[str, float], names: Sequence[str], unit: str) -> list[Bar]:
+    bars, start = [], 0.0
+    for number, name in enumerate(names):
+        label = show_value(told[name], unit)
+        bars.append(Bar(name.removeprefix(PREFIX), start, told[name], f"s{number % 8}", label))
+        start += max(told[name], 0.0)
+    return bars
+
+
+def _controls(
+    told: Mapping[str, float], names: Sequence[str], unit: str, where: str, *, span: float
+) -> Markup:
+    if not names:
+        return Markup("")
+    bars = [
+        Bar(name.removeprefix(PREFIX), 0, told[name], "control", show_value(told[name], unit))
+        for name in names
+    ]
+    return bar_chart(bars, unit, f"controls at {where}", span=span)
+
+
+def _rest(found: Mapping[str, Sequence[Result]], total: float, unit: str) -> str:
+    whole = next((_centre(found[name]) for name in WHOLE if name in found), None)
+    if not whole:
+        return ""
+    return f"end to end {show_value(whole, unit)}; not in any stage {(whole - total) / whole:+.1%}"
 
 
 def _centre(results: Sequence[Result]) -> float:

@@ -14,9 +14,12 @@ from orchestrator.report.html.svg import Band, Dot, Plot, strip_plot
 from orchestrator.report.view import RunView
 from orchestrator.report.words import show_value, show_where
 from orchestrator.store.results import Result
+from orchestrator.verdict.reconcile import NEW, Item
 
 MAX_PLOTS = 24
 MAX_SERIES = 8
+# Of a run without predictions; the others wait behind a click.
+MAX_UNPREDICTED = 6
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Sweep:
     legend: Sequence[str]
     best: str
     is_curve: bool
+    is_predicted: bool
 
 
 def section(view: RunView) -> Section | None:
@@ -38,7 +42,15 @@ def section(view: RunView) -> Section | None:
     found = [sweep for group in groups.values() if (sweep := _sweep(group, view)) is not None]
     if not found:
         return None
-    body = render("sweeps.html.j2", sweeps=found[:MAX_PLOTS], hidden=max(len(found) - MAX_PLOTS, 0))
+    found.sort(key=lambda sweep: not sweep.is_predicted)
+    drawn = found[:MAX_PLOTS]
+    shown = [sweep for sweep in drawn if sweep.is_predicted] or drawn[:MAX_UNPREDICTED]
+    body = render(
+        "sweeps.html.j2",
+        shown=shown,
+        others=drawn[len(shown) :],
+        hidden=len(found) - len(drawn),
+    )
     return Section("sweeps", "Sweeps", body, _next(found))
 
 
@@ -83,7 +95,12 @@ def _sweep(group: Sequence[Result], view: RunView) -> Sweep | None:
         series=names,
     )
     return Sweep(
-        plot.title, strip_plot(plot), names if names != [""] else [], _best(kept), is_curve
+        title=plot.title,
+        plot=strip_plot(plot),
+        legend=names if names != [""] else [],
+        best=_best(kept),
+        is_curve=is_curve,
+        is_predicted=any(_speaks_of(item, first) for item in view.items),
     )
 
 
@@ -104,33 +121,23 @@ def _series(result: Result, axis: str) -> str:
 
 
 def _bands(first: Result, axis: str, places: Mapping[Any, float], view: RunView) -> list[Band]:
-    """Intervals that the ledger expects at these points."""
+    """Intervals that the ledger expects at these points, closed on both sides, in their unit."""
     found = []
     for item in view.items:
-        if item.metric != first.metric or item.where.get(axis) not in places or not item.expected:
+        if not _speaks_of(item, first) or item.where.get(axis) not in places:
             continue
-        if item.distance is None or not _is_number(item.measured):
+        if item.bounds is None or item.is_ratio or (item.unit or "1") != (first.unit or "1"):
             continue
-        bounds = _bounds(item.expected)
-        if bounds is not None:
+        low, high = item.bounds
+        if low is not None and high is not None:
             label = f"{item.id}: {item.expected}"
-            found.append(Band(places[item.where[axis]], *bounds, label))
+            found.append(Band(places[item.where[axis]], low, high, label))
     return found
 
 
-def _bounds(expected: str) -> tuple[float, float] | None:
-    """The two ends of `640 ±5 % us` or `1 … 2 us`, as `reconcile.expectation` writes them."""
-    words = expected.split()
-    try:
-        if "…" in words:
-            place = words.index("…")
-            return float(words[place - 1]), float(words[place + 1])
-        centre = float(words[0])
-        width = float(words[1].removeprefix("±"))
-        width = abs(centre) * width / 100 if words[2:3] == ["%"] else width
-    except (ValueError, IndexError):
-        return None
-    return centre - width, centre + width
+def _speaks_of(item: Item, result: Result) -> bool:
+    """Whether a prediction was made of this metric of this step."""
+    return item.status != NEW and item.metric == result.metric and item.step == result.step
 
 
 def _best(group: Sequence[Result]) -> str:
