@@ -12,7 +12,7 @@ from orchestrator.diff.code import CodeDiff
 from orchestrator.diff.comparison import Comparison
 from orchestrator.diff.conditions import Change, ConditionDiff
 from orchestrator.diff.jobs import Ended
-from orchestrator.report.diffing.cells import counted, new_table, one_line, short
+from orchestrator.report.diffing.cells import counted, new_table, one_line, short, tally
 from orchestrator.report.words import show_value, state_words
 from orchestrator.spec.quantity import show_size
 from orchestrator.verdict.conditions import Field
@@ -98,12 +98,15 @@ def code_parts(found: CodeDiff, comparison: Comparison) -> Iterator[RenderableTy
         yield Text(f"  read it: orch source diff {' '.join(map(one_line, ids))}", style="dim")
 
 
-def ended_parts(ended: Sequence[Ended]) -> Iterator[RenderableType]:
-    """Jobs and ledger entries that came to something else."""
+def ended_parts(ended: Sequence[Ended], stat: bool) -> Iterator[RenderableType]:
+    """Jobs and ledger entries that came to something else; only their counts, if these do."""
     if not ended:
         return
     yield Text()
-    yield Text("ended otherwise", style="bold")
+    kinds = ("job", "entry")
+    yield Text(f"ended otherwise: {tally((item.kind for item in ended), kinds)}", style="bold")
+    if stat:
+        return
     table = new_table()
     for item in ended[:_MOST_LINES]:
         table.add_row(

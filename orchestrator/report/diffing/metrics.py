@@ -30,8 +30,14 @@ def metric_parts(metrics: Sequence[MetricDiff], stat: bool) -> Iterator[Renderab
         right = title in ("A", "B", "B/A")
         table.add_column(title, justify="right" if right else "left", no_wrap=not title or right)
     table.show_header = True
+    told = ""
     for metric in metrics[:_MOST_LINES]:
         _add_metric(table, metric)
+        # One reason often holds for many metrics; said once, it is read.
+        reason = metric.contrast.reason
+        if reason and reason != told:
+            table.add_row("", Text(f"  {one_line(reason)}", style="dim"))
+        told = reason
     yield table
     if len(metrics) > _MOST_LINES:
         yield Text(f"  and {len(metrics) - _MOST_LINES} more (--json)", style="dim")
@@ -48,8 +54,6 @@ def _add_metric(table: Table, metric: MetricDiff) -> None:
         "" if found.ratio is None else _ratio(found.ratio),
         Text(_classes(found.a, found.b), style="dim"),
     )
-    if found.reason:
-        table.add_row("", Text(f"  {one_line(found.reason)}", style="dim"))
 
 
 def _level(level: Level, unit: str) -> Text:
@@ -61,7 +65,8 @@ def _level(level: Level, unit: str) -> Text:
     if shown is None:
         return Text("-")
     return Text.assemble(
-        show_value(shown, unit), (f" ({level.low:.4g}…{level.high:.4g}, {level.count})", "dim")
+        one_line(show_value(shown, unit)),
+        (f" ({level.low:.4g}…{level.high:.4g}, {level.count})", "dim"),
     )
 
 

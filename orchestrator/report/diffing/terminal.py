@@ -42,7 +42,7 @@ def _parts(comparison: Comparison, stat: bool) -> Iterator[RenderableType]:
         yield from condition_parts(comparison.conditions)
     if comparison.code is not None:
         yield from code_parts(comparison.code, comparison)
-    yield from ended_parts(comparison.ended)
+    yield from ended_parts(comparison.ended, stat)
     yield from metric_parts(comparison.metrics, stat)
     yield from artifact_parts(comparison, stat)
     for problem in comparison.problems:

@@ -1,0 +1,116 @@
+"""A comparison in the terminal: what is read first, and nothing a terminal would act on."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from orchestrator.diff.code import CodeDiff, FileChange
+from orchestrator.diff.comparison import Comparison, Named
+from orchestrator.diff.conditions import Change, ConditionDiff
+from orchestrator.diff.jobs import Ended
+from orchestrator.diff.measures.contrast import Contrast, Level
+from orchestrator.diff.measures.points import MetricDiff
+from orchestrator.diff.record import Location, Record
+from orchestrator.report.diffing import terminal
+from orchestrator.verdict.conditions import Field
+
+EVIL = "\x1b]0;taken\x07\x1b[2J\x9b31m\u202egnp.exe\r\b\ud800 kept"
+A, B = Named("a", "run", "run-a"), Named("b", "run", "run-b")
+LEVEL = Level(2, 1.0, 1.2, 1.1)
+
+
+def told(comparison: Comparison, **options: Any) -> str:
+    console = Console(file=io.StringIO(), width=200, force_terminal=False)
+    terminal.show(comparison, console=console, **options)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def metric(outcome: Any, reason: str = "", name: str = "time") -> MetricDiff:
+    return MetricDiff(name, "s", {"n": 1}, Contrast(outcome, LEVEL, LEVEL, "us", 1.0, None, reason))
+
+
+def hostile() -> Comparison:
+    """Every text of a comparison that a host may have written."""
+    place = Location(EVIL, EVIL, EVIL)
+    record = Record(
+        EVIL, EVIL, "different", locations=(place,), note=EVIL, tolerance=EVIL, masks={EVIL: 1}
+    )
+    whole = Record(f"{EVIL}2", "npz", "different", children=(record,), metrics={"outside": 1})
+    field = Field("value", EVIL, EVIL, severity="identity")
+    exact = Level(1, point_class="exact", value=EVIL)
+    return Comparison(
+        Named(EVIL, "run", EVIL, EVIL, EVIL),
+        B,
+        conditions=ConditionDiff((Change(EVIL, "identity", field, field),), 1, 1, (EVIL,)),
+        code=CodeDiff("1" * 40, "2" * 40, (FileChange(EVIL, 1, 1),)),
+        ended=(Ended("job", EVIL, EVIL, EVIL),),
+        metrics=(
+            MetricDiff(EVIL, EVIL, {EVIL: EVIL}, Contrast("different", exact, exact, EVIL)),
+            MetricDiff(EVIL, EVIL, {}, Contrast("too_few", LEVEL, LEVEL, EVIL, 1.0, None, EVIL)),
+        ),
+        artifacts=(record, whole),
+        problems=(EVIL,),
+    )
+
+
+@pytest.mark.parametrize("stat", [False, True])
+def test_nothing_a_terminal_acts_on_is_printed(stat: bool) -> None:
+    text = told(hostile(), stat=stat)
+
+    assert not {"\x1b", "\x07", "\x9b", "\u202e", "\r", "\b", "\ud800"} & set(text)
+    assert text.count("kept") >= 5
+
+
+def test_conditions_code_endings_metrics_and_artifacts_come_in_this_order() -> None:
+    lines = told(hostile()).splitlines()
+
+    words = ("changed during", "conditions: 1", "code: 1", "ended", "metrics: ", "artifacts: ")
+    places = [next(i for i, line in enumerate(lines) if line.startswith(w)) for w in words]
+    assert places == sorted(places)
+
+
+def test_a_reason_that_many_metrics_share_is_said_once() -> None:
+    few = [metric("too_few", "1 and 1 blocks; a verdict needs 6", f"m{n}") for n in range(5)]
+
+    text = told(Comparison(A, B, metrics=(*few, metric("ambiguous", "no floor"))))
+
+    assert text.count("1 and 1 blocks") == 1
+    assert "no floor" in text
+
+
+def test_counts_alone_name_no_metric_and_no_job() -> None:
+    ended = (Ended("job", "j1", "passed", "failed"), Ended("entry", "e1", "hit", "miss"))
+    found = Comparison(A, B, ended=ended, metrics=(metric("too_few"),))
+
+    text = told(found, stat=True)
+
+    assert "ended otherwise: 1 job, 1 entry" in text
+    assert "metrics: 1 too few" in text
+    assert "j1" not in text
+
+
+def test_long_lists_end_with_how_many_more_there_are() -> None:
+    records = tuple(Record(f"x{n:03}", "text", "different") for n in range(100))
+
+    text = told(Comparison(A, B, artifacts=records))
+
+    assert text.count("different  x") == 40
+    assert "and 60 more" in text
+
+
+@pytest.mark.parametrize(
+    ("records", "words"),
+    [
+        ((Record("x", "text", "equal"),), "nothing differs that was judged"),
+        ((Record("x", "text", "different"),), "the two sides differ"),
+        ((Record("x", "text", "skipped", note="too large"),), "not everything could be compared"),
+        ((), "not everything could be compared"),
+    ],
+)
+def test_the_last_line_says_what_it_comes_to(records: tuple[Record, ...], words: str) -> None:
+    assert told(Comparison(A, B, artifacts=records)).splitlines()[-1].startswith(words)
