@@ -40,7 +40,7 @@ def main() -> int:
         return 0 if command in ("help", "-h", "--help") else 2
     if sys.version_info < OLDEST:
         return _start_again_with_a_newer_python()
-    set_up(("kernels", "dev") if command == "test" else ("kernels",))
+    set_up(("kernels", "dev") if command == "test" else ("kernels", "diff", "review"))
     if command == "test":
         provide("sshd", ("openssh-server", "openssh-client"), "the tests over ssh")
         provide("chromium", ("chromium",), "the tests in a browser")

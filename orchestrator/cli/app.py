@@ -25,6 +25,7 @@ HostOption = Annotated[str | None, typer.Option("--host", help="A name in hosts.
 RunName = Annotated[
     str, typer.Argument(metavar="RUN", help="A run id, its beginning, or `latest`.")
 ]
+_SIDE = "A run, its beginning, `latest`, a bundle.zip, a directory, a file, or PATH@REV."
 Plain = Annotated[bool, typer.Option("--plain", help="Plain lines instead of a live table.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON lines, for programs.")]
 Patience = Annotated[
@@ -178,6 +179,32 @@ def review(
     from orchestrator.cli import reviewing
 
     raise typer.Exit(reviewing.review(run_name, against, port, tty, not no_browser))
+
+
+@app.command()
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help=_SIDE)],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same; A is the reference.")],
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="1 when something differs, 3 when it is not known.")
+    ] = False,
+    only: Annotated[str, typer.Option(help="Only artifacts whose path fits this glob.")] = "",
+    stat: Annotated[bool, typer.Option("--stat", help="Counts and names, no places.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="No colours, long lines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON document, for programs.")] = False,
+    junit: Annotated[
+        Path | None, typer.Option(help="Write JUnit XML to this file, too.", show_default=False)
+    ] = None,
+) -> None:
+    """Compare two runs, bundles, directories or files: conditions, code, metrics, artifacts.
+
+    What may differ is declared under `compare:` in the experiment. Exit codes: 0, whatever was
+    found; with --exit-code 0 nothing differs, 1 something does, 3 something could not be read or
+    compared; 2 no such side; 3 a side is damaged or not home.
+    """
+    from orchestrator.cli import diffing
+
+    raise typer.Exit(diffing.diff(a, b, exit_code, json, junit, only, stat, plain))
 
 
 @app.command()

@@ -7,6 +7,7 @@ from functools import partial
 
 from orchestrator import reading
 from orchestrator.cli.places import artifacts, project_dir
+from orchestrator.diff.comparison import between_runs
 from orchestrator.diff.record import Record
 from orchestrator.errors import InputError
 from orchestrator.report.view import RunView
@@ -69,4 +70,8 @@ def _reviewer() -> str:
 
 
 def _differences(other: RunView | None, view: RunView) -> list[Record]:
-    return []
+    """What differs from another run; where nothing does, there is nothing to decide."""
+    if other is None:
+        return []
+    print(f"comparing the artifacts with those of {other.record.run_id} ...", flush=True)
+    return [r for r in between_runs(other.folder, view.folder) if r.status != "equal"]

@@ -40,10 +40,11 @@ class Blob:
         """
         if self.member is None:
             return open_plain(self.path)
+        raw = open_plain(self.path)
         try:
-            archive = zipfile.ZipFile(open_plain(self.path))
-            return cast("IO[bytes]", _Member(archive, self.member, self.size))
+            return cast("IO[bytes]", _Member(raw, self.member, self.size))
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError) as error:
+            raw.close()
             raise Unreadable(f"the zip that holds it is damaged: {error}") from error
 
     def head(self, count: int) -> bytes:
@@ -77,7 +78,7 @@ class Blob:
         return Path(name)
 
     def as_json(self) -> dict[str, Any]:
-        return {"path": str(self.path), "size": self.size, "member": self.member}
+        return {"path": str(self.path.absolute()), "size": self.size, "member": self.member}
 
     @classmethod
     def from_json(cls, shown: dict[str, Any], scratch: Path) -> Blob:
@@ -87,10 +88,14 @@ class Blob:
 class _Member(io.RawIOBase):
     """A member of a zip as a stream whose every failure is `Unreadable`."""
 
-    def __init__(self, archive: zipfile.ZipFile, name: str, size: int) -> None:
-        self._archive = archive
-        self._source = archive.open(name)
+    def __init__(self, raw: IO[bytes], name: str, size: int) -> None:
+        self._raw = raw
+        self._source = zipfile.ZipFile(raw).open(name)  # noqa: SIM115 - closed by `close`
+        self._size = size
         self._left = size
+
+    def tell(self) -> int:
+        return self._size - self._left
 
     def readable(self) -> bool:
         return True
@@ -115,7 +120,7 @@ class _Member(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             self._source.close()
-            self._archive.close()
+            self._raw.close()
         super().close()
 
 

@@ -15,23 +15,35 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import orchestrator
 from orchestrator.diff import limits
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.limits import Limits
 from orchestrator.diff.record import Record, Status
+from orchestrator.diff.refusal import Skipped, Unreadable
 from orchestrator.errors import InternalError
 from orchestrator.spec.compare import CompareRule
 from orchestrator.spec.quantity import show_duration
 
+T = TypeVar("T")
 # A cold start imports pydantic and numpy from a slow disk at worst.
 _START_DEADLINE_S = 60.0
 _MOST_ANSWER_BYTES = 64 << 20
+_ENVIRONMENT = {
+    # One pair at a time on one processor; the others are the user's.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    # Keep freed arrays for the next piece: by default glibc gives them back to the system each
+    # time, and taking them again costs three times what the arithmetic does.
+    "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
+    "MALLOC_MMAP_THRESHOLD_": str(64 << 20),
+}
 _TOP = Path(orchestrator.__file__).resolve().parent.parent
 
 
@@ -62,8 +74,6 @@ class Confined:
 
     def compare(self, path: str, a: Blob, b: Blob, rule: CompareRule) -> Record:
         """One pair to its record; never raises for what the files hold."""
-        if self._child is None:
-            self._child = _Child(self._limits, self.scratch)
         request = {
             "path": path,
             "a": a.as_json(),
@@ -71,19 +81,45 @@ class Confined:
             "rule": rule.model_dump(),
         }
         try:
-            answer = self._child.ask(request, self._limits.deadline_s)
-            record = Record.from_json(json.loads(answer))
+            return self._ask(request, Record.from_json)
+        except Skipped as error:
+            return _failed(path, a, b, rule, "skipped", str(error))
+        except Unreadable as error:
+            return _failed(path, a, b, rule, "unreadable", str(error))
+
+    def overlay(self, a: Blob, b: Blob) -> bytes:
+        """A PNG of image B with every pixel that differs from A in red.
+
+        Raises:
+            Unreadable: a side is no image, or the sizes differ.
+            Skipped: it takes more than the limits allow, or a package is missing.
+        """
+        target = self.scratch / "overlay.png"
+        request = {"overlay": str(target), "a": a.as_json(), "b": b.as_json()}
+        problem = self._ask(request, _problem)
+        if problem:
+            raise Unreadable(problem)
+        try:
+            return target.read_bytes()
+        finally:
+            target.unlink()
+
+    def _ask(self, request: dict[str, Any], read: Callable[[dict[str, Any]], T]) -> T:
+        """One request to the child, started where there is none; its answer through a reader."""
+        if self._child is None:
+            self._child = _Child(self._limits, self.scratch)
+        try:
+            return read(json.loads(self._child.ask(request, self._limits.deadline_s)))
         except TimeoutError:
             self._end()
             words = f"took longer than {show_duration(self._limits.deadline_s)}"
-            return _failed(path, a, b, rule, "skipped", words)
+            raise Skipped(words) from None
         except _Ended as ended:
             self._end()
-            return _failed(path, a, b, rule, "unreadable", f"the reader {ended} on it")
+            raise Unreadable(f"the reader {ended} on it") from ended
         except ValueError as error:
             self._end()
-            return _failed(path, a, b, rule, "unreadable", f"the reader lost its mind: {error}")
-        return record
+            raise Unreadable(f"the reader lost its mind: {error}") from error
 
     def _end(self) -> None:
         if self._child is not None:
@@ -105,10 +141,12 @@ class _Child:
             [sys.executable, "-m", "orchestrator.diff.worker"],
             # `-m` looks into the working directory first; the user's may hold anything.
             cwd=_TOP,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            env={**os.environ, **_ENVIRONMENT},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            # A reader may have a child of its own; both go together.
+            start_new_session=True,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -149,7 +187,11 @@ class _Child:
 
     def end(self) -> None:
         """Kill the child and wait until it is gone."""
-        self._process.kill()
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(ProcessLookupError):  # the whole group is gone already
+                os.killpg(self._process.pid, signal.SIGKILL)
+        else:
+            self._process.kill()
         self._process.wait(timeout=_START_DEADLINE_S)
         self._listener.join(timeout=_START_DEADLINE_S)
         with contextlib.suppress(OSError):  # half a request may be left, and nobody to read it
@@ -181,6 +223,14 @@ def _listen(output: IO[bytes], answers: queue.Queue[bytes]) -> None:
         answers.put(line)
         if not line.endswith(b"\n"):
             return
+
+
+def _problem(answer: dict[str, Any]) -> str:
+    """Why there is no overlay; empty when there is one."""
+    try:
+        return str(answer["problem"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not an answer: {error!r}") from error
 
 
 def _failed(path: str, a: Blob, b: Blob, rule: CompareRule, status: Status, note: str) -> Record:

@@ -17,6 +17,7 @@ from orchestrator.spec.compare import CompareRule
 T = TypeVar("T")
 # A location is for reading; a line of 50 MB is not.
 _SHOWN_CHARACTERS = 200
+_NOTE_CHARACTERS = 900
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Pair:
         self,
         status: Status,
         *,
-        metrics: Mapping[str, float] | None = None,
+        metrics: Mapping[str, float | None] | None = None,
         locations: Sequence[Location] = (),
         more: int = 0,
         masks: Mapping[str, int] | None = None,
@@ -66,10 +67,10 @@ class Pair:
             type=self.type,
             status=status,
             metrics=finite(metrics or {}),
-            locations=tuple(_short(place) for place in kept),
+            locations=tuple(brief(place) for place in kept),
             more=more + len(locations) - len(kept),
             masks=dict(masks or {}),
-            note=note,
+            note=shorten(note, _NOTE_CHARACTERS),
             tolerance=tolerance,
             size_a=self.a.size,
             size_b=self.b.size,
@@ -86,13 +87,13 @@ def finite(metrics: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def shorten(text: str) -> str:
-    """A text of a length that fits a location."""
-    if len(text) <= _SHOWN_CHARACTERS:
-        return text
-    return f"{text[:_SHOWN_CHARACTERS]}... ({len(text)} characters)"
+def shorten(text: str, most: int = _SHOWN_CHARACTERS) -> str:
+    """A text of a length that fits where it is shown, of characters that every encoding has."""
+    kept = text[:most].encode("utf-8", "backslashreplace").decode("utf-8")
+    return kept if len(text) <= most else f"{kept}... ({len(text)} characters)"
 
 
-def _short(place: Location) -> Location:
+def brief(place: Location) -> Location:
+    """A place with texts and a number that fit a record, whatever the file holds."""
     size = place.size if place.size is not None and math.isfinite(place.size) else None
     return Location(shorten(place.where), shorten(place.a), shorten(place.b), size)

@@ -67,7 +67,7 @@ def _equal(pair: Pair) -> Record:
     if pair.a.size > min(_CHECKED_BYTES, pair.rule.max_bytes):
         return pair.record("equal", note="the bytes are the same; too large to be read twice")
     try:
-        registry.reader(pair.type).check(pair.a)
+        registry.reader(pair.type).check(pair)
     except Skipped as error:
         return pair.record("equal", note=f"the bytes are the same; not looked into: {error}")
     except Unreadable as error:

@@ -89,7 +89,7 @@ class Record:
         """The record that `as_json` wrote.
 
         Raises:
-            ValueError: it is no record; its writer reads untrusted files and may have lost its mind.
+            ValueError: it is no record. Its writer reads untrusted files, and anything may come.
         """
         try:
             if shown["status"] not in ORDER:

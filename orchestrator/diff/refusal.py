@@ -1,4 +1,4 @@
-"""Why a pair could not be compared: its content is broken, or the comparison would cost too much."""
+"""Why a pair could not be compared: its content is broken, or it would cost too much."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class Unreadable(Exception):
 
 
 class Skipped(Exception):
-    """The pair was not compared: too large, too slow, or a package is missing; the text says which."""
+    """The pair was not compared: too large, too slow, a package is missing; the text says which."""
 
 
 def needs(package: str) -> Skipped:

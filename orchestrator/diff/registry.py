@@ -1,7 +1,8 @@
 """The types of artifacts: which module compares each, and how a file shows its type.
 
-A type is one module with `compare(pair)`, and `check(blob)` that says whether a content is what
-the type promises. Readers are imported when the first pair of their type comes.
+A type is one module with `compare(pair)`, and `check(pair)` that says whether a content that is the
+same on both sides is what the type promises. Readers are imported when the first pair of their
+type comes.
 """
 
 from __future__ import annotations
@@ -29,8 +30,13 @@ class Reader(Protocol):
             Skipped: the pair is more than the limits allow, or a package is missing.
         """
 
-    def check(self, blob: Blob) -> None:
-        """Raise `Unreadable` where a content is not what the type promises."""
+    def check(self, pair: Pair) -> None:
+        """Look at A alone, of a pair whose bytes are the same.
+
+        Raises:
+            Unreadable: the content is not what the type promises.
+            Skipped: it is more than the limits allow, or a package is missing.
+        """
 
 
 MODULES: Mapping[str, str] = {

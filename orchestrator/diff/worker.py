@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from orchestrator.diff import reading
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.limits import Limits
+from orchestrator.diff.refusal import Skipped, Unreadable, needs
 from orchestrator.spec.compare import CompareRule
 
 
@@ -35,14 +37,32 @@ def main() -> None:
 
 
 def _answer(request: dict[str, Any], limits: Limits, scratch: Path) -> dict[str, Any]:
+    a, b = (Blob.from_json(request[side], scratch) for side in ("a", "b"))
+    if "overlay" in request:
+        return {"problem": _draw(a, b, Path(request["overlay"]))}
     return reading.compare(
         request["path"],
-        Blob.from_json(request["a"], scratch),
-        Blob.from_json(request["b"], scratch),
+        a,
+        b,
         # Validated where the experiment was read; its units are plain numbers by now.
         CompareRule.model_construct(**request["rule"]),
         limits,
     ).as_json()
+
+
+def _draw(a: Blob, b: Blob, target: Path) -> str:
+    """Write the overlay of two images; returns why there is none."""
+    try:
+        from orchestrator.diff.types import image
+
+        target.write_bytes(image.overlay(a, b))
+    except ModuleNotFoundError as error:
+        return str(needs(str(error.name)))
+    except (Unreadable, Skipped) as error:
+        return str(error)
+    except MemoryError:
+        return "needs more memory than is allowed"
+    return ""
 
 
 def _bound_memory(most_bytes: int) -> None:
@@ -58,7 +78,10 @@ def _bound_memory(most_bytes: int) -> None:
 
 def _sweep(scratch: Path) -> None:
     for path in scratch.iterdir():
-        path.unlink()
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 if __name__ == "__main__":

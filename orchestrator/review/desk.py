@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.agent.journal import now
+from orchestrator.diff.blob import Blob
+from orchestrator.diff.confined import Confined
 from orchestrator.diff.record import Record
+from orchestrator.diff.refusal import Skipped, Unreadable
 from orchestrator.errors import InputError
 from orchestrator.report.view import RunView
 from orchestrator.review import decision, draft
@@ -48,6 +51,7 @@ class Desk:
         )
         self.review: Review = decision.read(view.folder, against)
         self._lock = threading.Lock()
+        self._drawing = threading.Lock()
         self._logs: dict[str, Log] = {}
 
     @property
@@ -105,6 +109,23 @@ class Desk:
             if key not in self._logs:
                 self._logs[key] = Log(file.place)
             return self._logs[key]
+
+    def overlay(self, key_a: str, key_b: str) -> bytes:
+        """A PNG of the image of side B with what side A has otherwise in red.
+
+        Raises:
+            InputError: there are no such files, or no picture can be made of them.
+        """
+        files = [self.files.get(key) for key in (key_a, key_b)]
+        blobs = [Blob(file.place, file.size) for file in files if file is not None]
+        if len(blobs) != 2:
+            raise InputError(f"no two files have the keys `{key_a}` and `{key_b}`")
+        try:
+            # One at a time: each decodes two images of the host's in a process of its own.
+            with self._drawing, Confined() as confined:
+                return confined.overlay(*blobs)
+        except (Unreadable, Skipped) as error:
+            raise InputError(f"no overlay of `{key_a}` and `{key_b}`: {error}") from error
 
     def _subject(self, subject_id: str) -> Subject:
         try:

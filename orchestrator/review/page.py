@@ -40,6 +40,7 @@ FILTERS = (
     ("rejected", "rejected"),
     ("settled", "settled"),
 )
+MODES = (("side", "side by side"), ("overlay", "overlay"), ("difference", "difference"))
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,13 @@ class Card:
         if self.decision is not None:
             return self.decision.verdict
         return "open" if self.subject.is_open else "settled"
+
+    @property
+    def modes(self) -> Sequence[tuple[str, str]]:
+        """The ways in which its two images can be looked at."""
+        record = self.subject.record
+        marked = record is not None and "changed_pixels" in record.metrics and len(self.files) == 2
+        return (*MODES, ("changed", "changed pixels")) if marked else MODES
 
     @property
     def parts(self) -> Sequence[Record]:

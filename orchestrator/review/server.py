@@ -59,6 +59,7 @@ class Server:
             ("/", self._page, "GET"),
             ("/static/{name}", self._static, "GET"),
             ("/file/{key}", self._file, "GET"),
+            ("/overlay/{a}/{b}", self._overlay, "GET"),
             ("/log/{key}", self._log, "GET"),
             ("/log/{key}/search", self._search, "GET"),
             ("/decide", self._decide, "POST"),
@@ -129,6 +130,11 @@ class Server:
             return FileResponse(file.place, media_type=kind)
         name = file.path.rsplit("/", 1)[-1]
         return FileResponse(file.place, media_type="application/octet-stream", filename=name)
+
+    async def _overlay(self, request: Request) -> Response:
+        keys = request.path_params
+        content = await run_in_threadpool(self.desk.overlay, keys["a"], keys["b"])
+        return Response(content, media_type="image/png")
 
     # ---- logs
 

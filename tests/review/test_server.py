@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import socket
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 import uvicorn
+from PIL import Image
 
 from orchestrator import reading
 from orchestrator.report.view import RunView
@@ -133,3 +135,22 @@ def test_logs_come_in_windows(client: httpx.Client, server: Server) -> None:
     assert client.get(f"/secret/log/{key}?first=-1&count=1e9").status_code == 200
     image = next(k for k, f in server.desk.files.items() if f.path.endswith(".png"))
     assert client.get(f"/secret/log/{image}").status_code == 422
+
+
+def test_changed_pixels_are_drawn_of_two_images_only(client: httpx.Client, server: Server) -> None:
+    def key(side: str, ending: str) -> str:
+        files = server.desk.files.items()
+        return next(k for k, f in files if f.side == side and f.path.endswith(ending))
+
+    a, b = key("a", "plot1.png"), key("b", "plot1.png")
+    drawn = client.get(f"/secret/overlay/{a}/{b}")
+    assert drawn.headers["content-type"] == "image/png"
+    picture = Image.open(io.BytesIO(drawn.content))
+    assert picture.size == (48, 48)
+    colours = {picture.getpixel((x, 24)) for x in range(48)}
+    assert any(red > 100 and green == 0 for red, green, _ in colours)
+
+    refused = client.get(f"/secret/overlay/{a}/{key('b', '/log')}")
+    assert refused.status_code == 422
+    assert "no overlay" in refused.json()["error"]
+    assert client.get(f"/secret/overlay/{a}/b99999").status_code == 422

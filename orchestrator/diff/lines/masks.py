@@ -19,7 +19,7 @@ _CLOCK = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _PATH = r"[^\s'\"`:;,)\]>]{1,400}"
 _TIME_UNIT = r" ?(?:[nuµμm]?s|secs?|seconds?|m(?:illi|icro)seconds?|mins?|minutes?)(?![\w/])"
-_DURATION = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?" + _TIME_UNIT)
+_DURATION = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?" + _TIME_UNIT)
 
 
 class Mask(NamedTuple):
@@ -71,7 +71,7 @@ BUILT_IN: tuple[Mask, ...] = (
     Mask("pid", (" [",), r"(?<=:)\d{2,8}:\d{2,8}(?= \[\d)"),
     Mask(
         "temporary path",
-        ("/tmp/", "/shm/", "/var/folders/"),
+        ("/tmp/", "/shm/", "/var/folders/"),  # noqa: S108 - looked for, not written to
         r"(?:/private)?(?:/var)?/tmp/" + _PATH + r"|/(?:var/folders|dev/shm)/" + _PATH,
     ),
     Mask(

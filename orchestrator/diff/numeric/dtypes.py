@@ -53,7 +53,7 @@ class Dtype:
 
 def _float(name: str, storage: str, rel: float, absolute: float, parts: int = 1) -> Dtype:
     kind = np.dtype(getattr(ml_dtypes, name, storage))
-    facts = ml_dtypes.finfo(kind)
+    facts = ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]
     sign = 0 if name == "float8_e8m0fnu" else 1 << (8 * kind.itemsize - 1)
     size = f"u{kind.itemsize}" if hasattr(ml_dtypes, name) else storage
     tiny = float(facts.smallest_normal)
@@ -82,7 +82,7 @@ BY_NAME["complex128"] = Dtype(
 
 def of_numpy(dtype: np.dtype[Any]) -> Dtype:
     """The element type of a numpy array, in the byte order it has in the file."""
-    if (dtype.kind == "f" and dtype.itemsize <= 8) or (dtype.kind == "c" and dtype.itemsize <= 16):
+    if dtype.name in BY_NAME:
         known = BY_NAME[dtype.name]
         storage = np.dtype(f"f{known.storage.itemsize}").newbyteorder(dtype.byteorder)
         return Dtype(**{**vars(known), "storage": storage})

@@ -14,8 +14,9 @@ from typing import IO
 
 import numpy as np
 
+from orchestrator.diff.numeric.demand import Demand
 from orchestrator.diff.numeric.dtypes import BY_NAME, Array, Dtype
-from orchestrator.diff.numeric.tensor import Demand, TensorDiff
+from orchestrator.diff.numeric.tensor import TensorDiff
 from orchestrator.diff.refusal import Unreadable
 from orchestrator.spec.compare import CompareRule
 
@@ -83,7 +84,7 @@ def _pieces(tensor: Stored, piece: int, *, in_c_order: bool) -> Iterator[Array]:
     """The elements in runs of `piece`; complex numbers as their parts."""
     total = tensor.count * tensor.dtype.parts
     if in_c_order and tensor.transposed:
-        whole = _read(tensor, total).reshape(tensor.shape[::-1] + (tensor.dtype.parts,))
+        whole = _read(tensor, total).reshape((*tensor.shape[::-1], tensor.dtype.parts))
         axes = (*range(len(tensor.shape) - 1, -1, -1), len(tensor.shape))
         flat = np.ascontiguousarray(whole.transpose(axes)).reshape(-1)
         for start in range(0, total, piece):
@@ -98,7 +99,7 @@ def _pieces(tensor: Stored, piece: int, *, in_c_order: bool) -> Iterator[Array]:
 
 def _read(tensor: Stored, count: int) -> Array:
     elements = np.empty(count, tensor.dtype.storage)
-    view = memoryview(elements.view("u1"))
+    view = memoryview(elements.view("u1").data)
     done = 0
     while done < len(view):
         got = tensor.file.readinto(view[done:])  # type: ignore[attr-defined]

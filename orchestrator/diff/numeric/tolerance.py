@@ -58,11 +58,11 @@ def distances(a: Number, b: Number) -> tuple[float | None, float | None]:
     """Absolute distance, and relative to |a|; None where there is none."""
     try:
         distance = float(abs(b - a))
+        if not math.isfinite(distance):
+            return None, None
+        return distance, distance / abs(a) if a else None
     except OverflowError:
         return None, None
-    if not math.isfinite(distance):
-        return None, None
-    return distance, distance / abs(a) if a else None
 
 
 def _is_nan(value: Number) -> bool:

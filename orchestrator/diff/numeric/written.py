@@ -37,11 +37,17 @@ def close(a: str, b: str, tolerance: Tolerance) -> Closeness:
         return Closeness(not is_nan or tolerance.nan_equal, not is_nan or tolerance.nan_equal)
     if max(len(a), len(b)) > _MOST_CHARACTERS:
         return Closeness(False, False)
-    one, two = Decimal(a), Decimal(b)
+    try:
+        one, two = Decimal(a), Decimal(b)
+    except ArithmeticError:
+        # An exponent beyond what arithmetic goes to.
+        return Closeness(False, False)
     if one.is_nan() or two.is_nan():
         both = one.is_nan() and two.is_nan() and tolerance.nan_equal
         return Closeness(both, both)
-    if one == two:
+    # Two spellings of one float are one number; of whole numbers every digit counts.
+    whole = a.lstrip("+-").isdigit() and b.lstrip("+-").isdigit()
+    if one == two or (not whole and float(one) == float(two)):
         return Closeness(True, True, 0.0, 0.0)
     absolute, relative = distances(float(one), float(two))
     # Two numbers that differ beyond what a float tells apart are equal within any tolerance.

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 from numpy.lib import format as npy
 
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.numeric import dtypes, stream
+from orchestrator.diff.numeric.demand import Demand
 from orchestrator.diff.numeric.stream import Stored
-from orchestrator.diff.numeric.tensor import Demand, TensorDiff
+from orchestrator.diff.numeric.tensor import TensorDiff
 from orchestrator.diff.pair import Pair, finite
 from orchestrator.diff.record import Location, Record, Status
 from orchestrator.diff.refusal import Unreadable
 from orchestrator.spec.compare import CompareRule
 
-_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+# numpy's own stubs do not know the limit on the header's length.
+_NPY: Any = npy
+_HEADERS = {(1, 0): _NPY.read_array_header_1_0, (2, 0): _NPY.read_array_header_2_0}
 _MOST_HEADER_CHARACTERS = 10_000
 
 
@@ -35,18 +38,18 @@ class Facts:
 
 def compare(pair: Pair) -> Record:
     """Compare two arrays; of another shape nothing more is compared."""
-    pair.read(check)
+    pair.read(_look)
     with pair.a.open() as file_a, pair.b.open() as file_b:
-        facts = compare_stored(
-            header(file_a, pair.a.size),
-            header(file_b, pair.b.size),
-            pair.rule,
-            pair.limits.locations,
-        )
+        one, two = header(file_a, pair.a.size), header(file_b, pair.b.size)
+        facts = compare_stored(one, two, pair.rule, pair.limits.locations)
     return record_of(pair, facts)
 
 
-def check(blob: Blob) -> None:
+def check(pair: Pair) -> None:
+    _look(pair.a)
+
+
+def _look(blob: Blob) -> None:
     with blob.open() as file:
         header(file, blob.size)
 
@@ -58,7 +61,7 @@ def header(file: IO[bytes], size: int) -> Stored:
         Unreadable: no npy file, of Python objects, or of another length than its header says.
     """
     try:
-        version = npy.read_magic(file)
+        version = _NPY.read_magic(file)
         if version not in _HEADERS:
             raise Unreadable(f"is npy of version {version[0]}.{version[1]}, which is not read")
         shape, transposed, dtype = _HEADERS[version](file, max_header_size=_MOST_HEADER_CHARACTERS)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from orchestrator.diff import limits
 from orchestrator.diff.blob import Blob, open_plain
 from orchestrator.diff.numeric.stream import Stored
 from orchestrator.diff.pair import Pair
@@ -25,8 +24,8 @@ def compare(pair: Pair) -> Record:
     return collection.compare(pair, a, b)
 
 
-def check(blob: Blob) -> None:
-    for opener in _arrays(blob, limits.DEFAULT.unpacked_bytes).values():
+def check(pair: Pair) -> None:
+    for opener in _arrays(pair.a, pair.limits.unpacked_bytes).values():
         with opener():
             pass
 
@@ -34,7 +33,7 @@ def check(blob: Blob) -> None:
 def _arrays(blob: Blob, most_bytes: int) -> dict[str, collection.Opener]:
     path = blob.on_disk()
     try:
-        with zipfile.ZipFile(open_plain(path)) as archive:
+        with open_plain(path) as raw, zipfile.ZipFile(raw) as archive:
             infos = archive.infolist()
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
         raise Unreadable(f"is no npz file: {error}") from error

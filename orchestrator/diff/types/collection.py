@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from orchestrator.diff.blob import PIECE_BYTES
 from orchestrator.diff.numeric.stream import Stored
-from orchestrator.diff.pair import Pair
+from orchestrator.diff.pair import Pair, brief, shorten
 from orchestrator.diff.record import ORDER, Location, Record, worst
 from orchestrator.diff.types.array import compare_stored
 
@@ -54,13 +54,13 @@ def compare(pair: Pair, a: Tensors, b: Tensors, extra: Sequence[Location] = ()) 
         tolerances.add(facts.tolerance)
         whole.add(
             Record(
-                name,
+                shorten(name),
                 "tensor",
                 facts.status,
                 metrics=facts.metrics,
-                locations=tuple(facts.locations),
+                locations=tuple(map(brief, facts.locations)),
                 more=facts.more,
-                note=facts.note,
+                note=shorten(facts.note),
                 tolerance=facts.tolerance,
             )
         )
@@ -93,7 +93,7 @@ def _one_sided(a: Tensors, b: Tensors, whole: _Whole) -> list[tuple[str, str]]:
 
 def _lone(name: str, opener: Opener, status: str) -> Record:
     with opener() as tensor:
-        return Record(name, "tensor", status, note=tensor.words)  # type: ignore[arg-type]
+        return Record(shorten(name), "tensor", status, note=shorten(tensor.words))  # type: ignore[arg-type]
 
 
 def _content(opener: Opener) -> tuple[str, str]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import PurePosixPath
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from orchestrator.diff import limits
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.lines.walk import Walk
 from orchestrator.diff.numeric.tolerance import Tolerance
@@ -20,10 +18,7 @@ from orchestrator.diff.refusal import Unreadable
 
 def compare(pair: Pair) -> Record:
     """Compare two documents by their values; order of keys, spacing and comments do not count."""
-    if pair.type == "yaml":
-        a, b = pair.read(lambda blob: load_yaml(blob.read(pair.limits.yaml_bytes)))
-    else:
-        a, b = pair.read(lambda blob: load_json(blob.read(pair.limits.document_bytes)))
+    a, b = pair.read(lambda blob: _load(pair, blob))
     tolerance = Tolerance.of(pair.rule)
     walk = Walk(tolerance, pair.rule.keys, pair.limits.nodes, pair.limits.locations)
     changes = walk.compare(a, b)
@@ -37,11 +32,14 @@ def compare(pair: Pair) -> Record:
     )
 
 
-def check(blob: Blob) -> None:
-    if PurePosixPath(blob.member or blob.path.name).suffix.lower() in (".yaml", ".yml"):
-        load_yaml(blob.read(limits.DEFAULT.yaml_bytes))
-    else:
-        load_json(blob.read(limits.DEFAULT.document_bytes))
+def check(pair: Pair) -> None:
+    _load(pair, pair.a)
+
+
+def _load(pair: Pair, blob: Blob) -> Any:
+    if pair.type == "yaml":
+        return load_yaml(blob.read(pair.limits.yaml_bytes))
+    return load_json(blob.read(pair.limits.document_bytes))
 
 
 def load_json(content: bytes) -> Any:

@@ -23,7 +23,7 @@ def compare(pair: Pair) -> Record:
     )
 
 
-def check(blob: Blob) -> None:
+def check(pair: Pair) -> None:
     """Any bytes will do."""
 
 

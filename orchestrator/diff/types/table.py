@@ -7,7 +7,6 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.diff import limits
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.lines.align import align
 from orchestrator.diff.numeric import written
@@ -65,8 +64,8 @@ def compare(pair: Pair) -> Record:
     )
 
 
-def check(blob: Blob) -> None:
-    read_table(blob, limits.DEFAULT.table_bytes)
+def check(pair: Pair) -> None:
+    read_table(pair.a, pair.limits.table_bytes)
 
 
 def read_table(blob: Blob, most_bytes: int) -> Table:

@@ -59,8 +59,8 @@ def compare(pair: Pair) -> Record:
     return collection.compare(pair, a[1], b[1], metadata)
 
 
-def check(blob: Blob) -> None:
-    read(blob)
+def check(pair: Pair) -> None:
+    read(pair.a)
 
 
 def read(blob: Blob) -> tuple[dict[str, str], dict[str, collection.Opener]]:

@@ -59,8 +59,8 @@ def compare(pair: Pair) -> Record:
     )
 
 
-def check(blob: Blob) -> None:
-    """Any text will do."""
+def check(pair: Pair) -> None:
+    read_lines(pair.a, pair.limits.text_bytes)
 
 
 def read_lines(blob: Blob, most_bytes: int) -> list[str]:

@@ -1,0 +1,84 @@
+"""A review against another run: its artifacts side by side, each difference to be decided."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from orchestrator import reading
+from orchestrator.diff.comparison import between_runs
+from orchestrator.diff.record import Record
+from orchestrator.report.view import RunView
+from orchestrator.review.desk import Desk
+from orchestrator.review.page import page
+from orchestrator.store.rundir import RunDir
+from tests.conftest import Project
+
+
+@pytest.fixture
+def records(before: RunDir, after: RunDir) -> tuple[Record, ...]:
+    return between_runs(before, after)
+
+
+def card_of(text: str, ending: str) -> str:
+    """The card of the first difference whose path ends so."""
+    cards = re.findall(r"<article .*?</article>", text, re.DOTALL)
+    return next(card for card in cards if f'{ending}"' in card.split(">", 1)[0])
+
+
+def test_artifacts_of_two_runs_are_paired_by_their_path(records: tuple[Record, ...]) -> None:
+    found = {record.path.rsplit("/", 1)[-1]: record for record in records}
+
+    assert found["result1.safetensors"].type == "safetensors"
+    assert found["result1.safetensors"].status == "different"
+    assert found["plot1.png"].type == "image"
+    assert found["log"].type == "text"
+    assert not any("results.jsonl" in path for path in found)
+
+
+def test_the_page_shows_both_sides_of_each_difference(
+    view: RunView, before: RunDir, records: tuple[Record, ...]
+) -> None:
+    text = page(Desk(view, reading.view(before), records))
+
+    log = card_of(text, "/log")
+    assert "line 0 of the log, shift 0" in log
+    assert "line 0 of the log, shift 3" in log
+    tensor = card_of(text, "result1.safetensors")
+    assert "<dt>max_abs</dt><dd>0.5</dd>" in tensor
+    assert "[0, 7]" in tensor
+    image = card_of(text, "plot1.png")
+    assert 'data-mode="overlay"' in image
+    assert re.search(r'src="overlay/a\d+/b\d+"', image)
+    assert len(re.findall(r'<img [^>]*src="file/[ab]\d+"', image)) == 2
+
+
+def test_the_command_asks_about_the_differences(
+    project: Project, before: RunDir, after: RunDir
+) -> None:
+    told = project.orch("review", after.run_id, "--against", before.run_id, "--tty")
+
+    assert told.code == 3
+    assert f"comparing the artifacts with those of {before.run_id}" in told.out
+    # Three predictions; a log, an image and a tensor of each of two points.
+    assert "1 of 9" in told.out
+    assert "left with 9 open" in told.out
+
+
+def test_a_run_against_itself_has_no_differences(project: Project, before: RunDir) -> None:
+    told = project.orch("review", "latest", "--against", before.run_id, "--tty")
+
+    assert "1 of 1" in told.out, "the prediction that nothing measures"
+
+
+def test_a_run_that_lost_its_evidence_is_told_so(
+    project: Project, before: RunDir, after: RunDir
+) -> None:
+    shutil.rmtree(before.evidence)
+
+    told = project.orch("review", after.run_id, "--against", before.run_id, "--tty")
+
+    assert told.code == 3
+    assert "Traceback" not in told.text
