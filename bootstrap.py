@@ -40,9 +40,10 @@ def main() -> int:
         return 0 if command in ("help", "-h", "--help") else 2
     if sys.version_info < OLDEST:
         return _start_again_with_a_newer_python()
-    set_up(("kernels", "dev") if command == "test" else ("kernels",))
+    set_up(("kernels", "dev") if command == "test" else ("kernels", "diff", "review"))
     if command == "test":
-        provide_sshd()
+        provide("sshd", ("openssh-server", "openssh-client"), "the tests over ssh")
+        provide("chromium", ("chromium",), "the tests in a browser")
         return call([str(venv_python()), "-m", "pytest", *arguments])
     if command == "setup":
         print(f"ready: {VENV}")
@@ -108,19 +109,19 @@ def pip(*arguments: str) -> None:
     run([str(venv_python()), "-m", "pip", *arguments, *quiet], deadline_s=PIP_DEADLINE_S)
 
 
-def provide_sshd() -> None:
-    """The tests want a real sshd; root on Debian can have it, others are told what they skip."""
+def provide(program: str, packages: tuple[str, ...], who: str) -> None:
+    """The tests want real parts; root on Debian can have them, others are told what they skip."""
     places = os.environ.get("PATH", "") + os.pathsep + "/usr/sbin" + os.pathsep + "/usr/local/sbin"
-    if os.name == "nt" or shutil.which("sshd", path=places):
+    if os.name == "nt" or shutil.which(program, path=places):
         return
     if os.getuid() == 0 and shutil.which("apt-get"):
-        print("installing openssh-server for the tests (once)", flush=True)
+        print(f"installing {packages[0]} for {who} (once)", flush=True)
         run(["apt-get", "-qq", "update"], deadline_s=APT_DEADLINE_S)
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         install = ["apt-get", "-qq", "-y", "--no-install-recommends", "install"]
-        run([*install, "openssh-server", "openssh-client"], deadline_s=APT_DEADLINE_S, env=quiet)
+        run([*install, *packages], deadline_s=APT_DEADLINE_S, env=quiet)
         return
-    print("no sshd here: the tests over ssh are skipped (install openssh-server)", flush=True)
+    print(f"no {program} here: {who} are skipped (install {packages[0]})", flush=True)
 
 
 def run(

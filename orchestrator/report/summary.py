@@ -39,7 +39,7 @@ STATUS_STYLES: Mapping[str, str] = {
     reconcile.NEW: "cyan",
 }
 _MAX_HITS = 30
-_MAX_NEW = 12
+_MAX_NEW = 4
 _MAX_BAD_JOBS = 12
 
 # Facts a reader wants before believing a number, in this order, when the host has them.
