@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 from orchestrator.diff.refusal import Unreadable
@@ -74,8 +75,10 @@ def _of_revision(name: str, scratch: Path) -> Side:
 
 
 def _bundle_of(name: str, files: Files, scratch: Path) -> Bundle:
+    # A folder of its own: copies right below `scratch` go with the pair they were made for.
+    folder = Path(tempfile.mkdtemp(prefix="kept-", dir=scratch))
     try:
-        return Bundle(files.blob(BUNDLE, scratch).path)
+        return Bundle(files.blob(BUNDLE, folder).path)
     except Unreadable as error:
         raise EvidenceError(f"the bundle of `{name}` {error}") from error
 
