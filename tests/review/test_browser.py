@@ -45,7 +45,8 @@ def review(project: Project, *arguments: str) -> Iterator[Served]:
         yield Served(process, url.group())
     finally:
         process.kill()
-        process.wait(10)
+        # Reads what is left and closes both pipes, which nobody else does.
+        process.communicate(timeout=10)
 
 
 def card(seen: Visit, ending: str) -> Any:
