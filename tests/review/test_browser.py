@@ -65,7 +65,7 @@ def look(seen: Visit) -> None:
 def test_a_review_from_the_first_look_to_the_end(
     project: Project, before: RunDir, after: RunDir, width: int
 ) -> None:
-    with review(project, "latest", "--against", before.run_id) as served:
+    with review(project, after.run_id, "--against", before.run_id) as served:
         with visit(served.url, width=width) as seen:
             page = seen.page
             assert page.locator("#open-count").inner_text() == "9"
