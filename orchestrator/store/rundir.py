@@ -16,6 +16,7 @@ import json
 import os
 import re
 import secrets
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from orchestrator.errors import EvidenceError, InputError
 from orchestrator.store.record import RunRecord
 from orchestrator.store.unpack import unpack
 
+# 20260131-235959
+_SECOND = 15
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 
 
@@ -171,11 +174,27 @@ def _named(artifacts: Path, name: str) -> RunDir:
 
 
 def run_dirs(artifacts: Path) -> list[RunDir]:
-    """All runs, oldest first: run ids begin with the time."""
+    """All runs, oldest first: run ids begin with the second in which they were made."""
     if not artifacts.is_dir():
         return []
-    found = [path for path in artifacts.iterdir() if (path / "run.json").is_file()]
-    return [RunDir(path) for path in sorted(found)]
+    found = [RunDir(path) for path in artifacts.iterdir() if (path / "run.json").is_file()]
+    seconds = Counter(run.run_id[:_SECOND] for run in found)
+    return sorted(
+        found,
+        key=lambda run: (
+            run.run_id[:_SECOND],
+            _created_at(run) if seconds[run.run_id[:_SECOND]] > 1 else "",
+            run.run_id,
+        ),
+    )
+
+
+def _created_at(run: RunDir) -> str:
+    """To the millisecond; empty when the record does not say, so that it is older than others."""
+    try:
+        return run.read_record().created_at
+    except EvidenceError:
+        return ""
 
 
 def write_atomically(path: Path, text: str) -> None:

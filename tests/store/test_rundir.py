@@ -72,6 +72,15 @@ class TestFind:
         assert rundir.find(tmp_path / "elsewhere", "2026-old").path == old.path
         assert rundir.find(tmp_path / "elsewhere", str(old.path)) == old
 
+    def test_of_two_in_one_second_the_latest_is_the_one_made_later(self, tmp_path: Path) -> None:
+        later, earlier = (made(tmp_path, f"20260101-000000-exp-{end}") for end in ("aaaa", "ffff"))
+        for run, milliseconds in ((earlier, "100"), (later, "900")):
+            at = f"2026-01-01T00:00:00.{milliseconds}Z"
+            run.write_record(record(run.run_id).model_copy(update={"created_at": at}))
+
+        assert rundir.find(tmp_path, "latest") == later
+        assert rundir.run_dirs(tmp_path) == [earlier, later]
+
     def test_an_id_that_begins_another_one_means_itself(self, tmp_path: Path) -> None:
         short = made(tmp_path, "run-1")
         made(tmp_path, "run-10")
