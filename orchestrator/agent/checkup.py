@@ -11,6 +11,7 @@ import time
 from typing import Any, Callable, Mapping
 
 from orchestrator.agent import environment, journal, processes
+from orchestrator.agent.cgroup import Group, Unavailable
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.layout import Root
 from orchestrator.agent.spawn import SpawnError, spawn
@@ -142,7 +143,16 @@ def _subreaper(root: Root) -> dict[str, str]:
     left = processes.kill_all(mark, lambda pid, status: None, _DEADLINE_S)
     if left:
         return _finding("process trees", ERROR, f"could not be killed: {left}")
-    return _finding("process trees", OK, "a process that left its session was found and killed")
+    text = f"a process that left its session was found and killed; {_control_groups()}"
+    return _finding("process trees", OK, text)
+
+
+def _control_groups() -> str:
+    try:
+        Group.of_run(f"doctor-{os.getpid()}").remove()
+    except Unavailable as reason:
+        return f"no control groups: {reason}"
+    return "each step gets a control group"
 
 
 def _gpus(root: Root) -> dict[str, str]:
@@ -153,7 +163,12 @@ def _gpus(root: Root) -> dict[str, str]:
         return _finding("gpus", WARNING, "no GPU is visible; steps with `gpus:` cannot run here")
     names = ", ".join(sorted({str(gpu["name"]) for gpu in gpus}))
     busy = [str(gpu["index"]) for gpu in gpus if gpu["foreign_pids"]]
+    blind = [str(gpu["index"]) for gpu in gpus if gpu["foreign_pids"] is None]
     text = f"{len(gpus)} GPUs ({names}), listed in {took:.1f} s"
     if busy:
         return _finding("gpus", WARNING, f"{text}; others use GPU {', '.join(busy)}")
+    if blind:
+        text += f"; nobody can tell who uses GPU {', '.join(blind)}"
+        fix = "a step gets one only while its memory is as good as empty; look from the host itself"
+        return _finding("gpus", WARNING, text, fix)
     return _finding("gpus", OK, text)

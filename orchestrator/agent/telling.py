@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 from orchestrator.agent import journal
-from orchestrator.agent.job import Outcome
 from orchestrator.agent.journal import Journal
+from orchestrator.agent.outcome import Outcome
 from orchestrator.agent.plan import Job
 
 
