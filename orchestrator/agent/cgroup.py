@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import time
 
 OWN = "/proc/self/cgroup"
@@ -36,16 +37,17 @@ class Group:
         Raises:
             Unavailable: this kernel, or who owns our group, does not let us.
         """
-        group = cls(os.path.join(own_folder(), _PREFIX + run_id))
+        own = own_folder()
         try:
-            os.mkdir(group.path)
+            # A name of its own: what a killed supervisor left must not stand in the way.
+            group = cls(tempfile.mkdtemp(prefix=f"{_PREFIX}{run_id}-", dir=own))
             try:
                 group._try_out()
             except BaseException:
                 group.remove()
                 raise
         except OSError as error:
-            raise Unavailable(f"{group.path} cannot be used: {error.strerror}") from error
+            raise Unavailable(f"no group can be made in {own}: {error.strerror}") from error
         return group
 
     @classmethod

@@ -152,7 +152,7 @@ class TestWhereItWouldBe:
             (
                 "0::/gone\n",
                 "30 1 0:26 / /no/such rw - cgroup2 cgroup rw",
-                "cannot be used: No such",
+                "made in /no/such/gone: No such",
             ),
         ],
     )

@@ -42,14 +42,16 @@ class TestWithControlGroups:
 
         facts = started(heard)
         assert (facts["containment"], facts["no_cgroup"]) == ("cgroup", "")
-        assert facts["cgroup"] == f"{groups}/orch-{RUN_ID}"
+        assert facts["cgroup"].startswith(f"{groups}/orch-{RUN_ID}-")
         (one,), (two,) = heard.ended("one")["tail"], heard.ended("two")["tail"]
-        assert one.endswith(f"/orch-{RUN_ID}/0")
-        assert two.endswith(f"/orch-{RUN_ID}/1")
+        name = Path(facts["cgroup"]).name
+        assert one.endswith(f"/{name}/0")
+        assert two.endswith(f"/{name}/1")
         assert not Path(facts["cgroup"]).exists()
 
+    @pytest.mark.usefixtures("groups")
     def test_what_hides_from_its_environment_does_not_outlive_a_killed_supervisor(
-        self, tmp_path: Path, groups: str
+        self, tmp_path: Path
     ) -> None:
         """Neither child of anybody of ours nor marked: its group alone tells whose it is."""
         root, pid_file = tmp_path / "root", tmp_path / "pid"
@@ -64,17 +66,18 @@ class TestWithControlGroups:
 
         wait_until(lambda: not _runs(hidden), "the hidden process to die")
         assert "sleep" in heard.ended("job0")["leftover"]
-        assert not Path(groups, f"orch-{RUN_ID}").exists()
+        assert not Path(started(heard)["cgroup"]).exists()
         assert Path(folder(root).bundle_facts).exists()
 
-    def test_a_deadline_kills_the_whole_group(self, tmp_path: Path, groups: str) -> None:
+    @pytest.mark.usefixtures("groups")
+    def test_a_deadline_kills_the_whole_group(self, tmp_path: Path) -> None:
         script = "trap '' TERM; for i in 1 2 3; do env -i setsid sleep 62.5 & done; sleep 62.5"
 
         heard = run(tmp_path, FILES, job("one", script, timeout_s=0.5))
 
         assert heard.ended("one")["state"] == "timed_out"
         assert heard.ended("one")["survivors"] == []
-        assert not Path(groups, f"orch-{RUN_ID}").exists()
+        assert not Path(started(heard)["cgroup"]).exists()
 
 
 class TestWithoutThem:
