@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from orchestrator.agent.spawn import SpawnError, spawn
 
 _DEADLINE_S = 10.0
 _LOW_DISK_BYTES = 5 << 30
+LINGER = "/var/lib/systemd/linger"
 
 OK, WARNING, ERROR = "ok", "warning", "error"
 
@@ -118,7 +120,7 @@ def _detaching(root: Root) -> dict[str, str]:
         return _finding("detaching", OK, "no logind here that would end detached runs")
     if b"true" not in done.stdout:
         return _finding("detaching", OK, "logind leaves detached processes alone")
-    if os.path.exists(f"/var/lib/systemd/linger/{os.environ.get('USER', '')}"):
+    if os.path.exists(os.path.join(LINGER, pwd.getpwuid(os.getuid()).pw_name)):
         return _finding("detaching", OK, "logind keeps the processes of this user (linger)")
     return _finding(
         "detaching",
@@ -137,12 +139,16 @@ def _subreaper(root: Root) -> dict[str, str]:
         mark = f"doctor/{os.getpid()}"
         env = {**os.environ, processes.MARK: mark}
         try:
-            spawn(["bash", "-c", script], env, root.path, output.fileno())
+            leader = spawn(["bash", "-c", script], env, root.path, output.fileno())
         except SpawnError as error:
             return _finding("process trees", ERROR, f"no process could be started: {error}")
+    os.waitpid(leader, 0)
+    found = processes.members(mark)
     left = processes.kill_all(mark, lambda pid, status: None, _DEADLINE_S)
     if left:
         return _finding("process trees", ERROR, f"could not be killed: {left}")
+    if not found:
+        return _finding("process trees", ERROR, "a process that left its session was not found")
     text = f"a process that left its session was found and killed; {_control_groups()}"
     return _finding("process trees", OK, text)
 
