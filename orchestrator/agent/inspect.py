@@ -102,9 +102,13 @@ def _started(root: Root) -> list[str]:
 
 def _find(root: Root, name: str) -> RunFolder:
     """The run of that id, or of that beginning when only one has it."""
+    try:
+        root.run(name)
+    except ValueError as error:
+        raise Refusal("no_such_run", str(error)) from error
     known = _started(root)
     matching = [name] if name in known else [run_id for run_id in known if run_id.startswith(name)]
-    if not name or len(matching) != 1:
+    if len(matching) != 1:
         which = ", ".join(matching[:5]) or "none"
         raise Refusal("no_such_run", f"`{name}` names no single run on this host: {which}")
     return root.run(matching[0])

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections import Counter
+from typing import Any, Mapping, Sequence
 
 from orchestrator.agent import journal, processes, runlock
 from orchestrator.agent.cgroup import Group
@@ -27,6 +28,22 @@ def order_cancel(run: RunFolder, who: str) -> bool:
         pid = int(json.load(file)["pid"])
     processes.send([pid], signal.SIGTERM)
     return True
+
+
+def leave_nobody(run: RunFolder) -> None:
+    """End what a lost run left in its control group; for one that is removed unrescued.
+
+    Raises:
+        OSError: the kernel refuses to kill it.
+    """
+    try:
+        group = _group_of(journal.read(run.journal))
+    except (OSError, ValueError):
+        # A damaged journal names no group.
+        return
+    if group:
+        group.kill()
+        group.remove()
 
 
 def rescue(run: RunFolder) -> None:
@@ -73,8 +90,7 @@ class _Ending:
         self._states = {e["id"]: e["state"] for e in events if e["event"] == journal.STEP_ENDED}
         self._has_ended = any(e["event"] == journal.RUN_ENDED for e in events)
         self._lost: list[Job] = []
-        started = next((e for e in events if e["event"] == journal.RUN_STARTED), {})
-        self._group = Group.at(str(started.get("cgroup", "")))
+        self._group = _group_of(events)
         self._journal = Journal(run.journal, first_number=len(events))
 
     def end_jobs(self) -> None:
@@ -145,6 +161,12 @@ class _Ending:
 
     def close(self) -> None:
         self._journal.close()
+
+
+def _group_of(events: Sequence[Mapping[str, Any]]) -> Group | None:
+    """The control group of a run, while it is there."""
+    started = next((e for e in events if e["event"] == journal.RUN_STARTED), {})
+    return Group.at(str(started.get("cgroup", "")))
 
 
 def _kill_marked(mark: str) -> list[str]:

@@ -13,6 +13,7 @@ from orchestrator.agent import blobs, checkout, removal, runlock, storelock
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.inspect import state_of
 from orchestrator.agent.layout import Root, RunFolder
+from orchestrator.agent.rescue import leave_nobody
 
 _STORE_DEADLINE_S = 5.0
 # What is younger may be in the hands of somebody who has not locked it yet.
@@ -59,9 +60,19 @@ class _Broom:
         try:
             # Its lock is free, so this says that it is not alive.
             state = {**state_of(run), "alive": False}
-            return [state] if self.take(run.path) else []
+            return [state] if self._end(run) and self.take(run.path) else []
         finally:
             os.close(lock)
+
+    def _end(self, run: RunFolder) -> bool:
+        """Nothing of a run outlives it: its directory alone tells where its processes are."""
+        try:
+            if not self._dry_run:
+                leave_nobody(run)
+        except OSError as error:
+            self.failed.append(f"{run.path}: its processes cannot be ended: {error.strerror}")
+            return False
+        return True
 
 
 def _remove(path: str) -> None:

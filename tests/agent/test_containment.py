@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -54,13 +55,8 @@ class TestWithControlGroups:
         self, tmp_path: Path
     ) -> None:
         """Neither child of anybody of ours nor marked: its group alone tells whose it is."""
-        root, pid_file = tmp_path / "root", tmp_path / "pid"
-        hide = f"env -i setsid bash -c 'echo $$ > {pid_file}.part; mv {pid_file}.part {pid_file};"
-        start(root, f"{hide} exec sleep 61.125' & echo begun; sleep 60")
-        wait_until(pid_file.exists, "the process that hides")
-        hidden = int(pid_file.read_text("ascii"))
-        kill_supervisor(root)
-        assert processes.is_alive(hidden)
+        root = tmp_path / "root"
+        hidden = lose_one_that_hides(root, tmp_path / "pid")
 
         heard = attach(root)
 
@@ -68,6 +64,20 @@ class TestWithControlGroups:
         assert "sleep" in heard.ended("job0")["leftover"]
         assert not Path(started(heard)["cgroup"]).exists()
         assert Path(folder(root).bundle_facts).exists()
+
+    @pytest.mark.usefixtures("groups")
+    def test_nor_the_removal_of_its_run(self, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        hidden = lose_one_that_hides(root, tmp_path / "pid")
+        group = json.loads(Path(folder(root).journal).read_text("utf-8").splitlines()[0])["cgroup"]
+        assert Path(group).exists()
+
+        with Controller(root) as controller:
+            answer = controller.ask("sweep", "swept", older_than_s=-60, keep_bytes=0)
+
+        assert [one["run_id"] for one in answer["runs"]] == [RUN_ID]
+        wait_until(lambda: not _runs(hidden), "the hidden process to die")
+        assert not Path(group).exists()
 
     @pytest.mark.usefixtures("groups")
     def test_a_deadline_kills_the_whole_group(self, tmp_path: Path) -> None:
@@ -121,6 +131,17 @@ class TestWithoutThem:
         assert len(heard.ended("one")["leftover"]) == 1
         assert not _runs(int((tmp_path / "pid").read_text("ascii")))
         assert heard.notes("warning") + heard.notes("error") == []
+
+
+def lose_one_that_hides(root: Path, pid_file: Path) -> int:
+    """Kill a supervisor whose step started a process that is not marked and not its child."""
+    hide = f"env -i setsid bash -c 'echo $$ > {pid_file}.part; mv {pid_file}.part {pid_file};"
+    start(root, f"{hide} exec sleep 61.125' & echo begun; sleep 60")
+    wait_until(pid_file.exists, "the process that hides")
+    hidden = int(pid_file.read_text("ascii"))
+    kill_supervisor(root)
+    assert processes.is_alive(hidden)
+    return hidden
 
 
 def _runs(pid: int) -> bool:
