@@ -209,9 +209,24 @@ def packs(folder: str) -> list[tuple[float, int, str, set[str]]]:
     """Last use, size in bytes, name and blobs of every pack in a store, of any object format."""
     found = []
     for file_name in os.listdir(folder):
-        if file_name.endswith(INDEX):
-            name = file_name[: -len(INDEX)]
+        name = file_name[: -len(INDEX)]
+        if file_name.endswith(INDEX) and os.path.exists(os.path.join(folder, name + PACK)):
             facts = os.stat(os.path.join(folder, name + PACK))
             blobs = {blob for blob, _, _ in rows_of(folder, name)}
             found.append((facts.st_mtime, facts.st_size, name, blobs))
     return found
+
+
+def files_of(folder: str, name: str) -> tuple[str, str]:
+    """The files of a pack, its index first: without that it is none any more."""
+    return os.path.join(folder, name + INDEX), os.path.join(folder, name + PACK)
+
+
+def torsos(folder: str) -> list[str]:
+    """Files that are no part of a whole pack: litter, while nobody fills the store."""
+    names = os.listdir(folder)
+    whole = {name[: -len(INDEX)] for name in names if name.endswith(INDEX)}
+    whole &= {name[: -len(PACK)] for name in names if name.endswith(PACK)}
+    kept = {name + suffix for name in whole for suffix in (PACK, INDEX)}
+    ours = (PACK, INDEX, f"{INDEX}.part")
+    return [os.path.join(folder, n) for n in sorted(names) if n.endswith(ours) and n not in kept]

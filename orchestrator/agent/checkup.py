@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -11,12 +12,14 @@ import time
 from typing import Any, Callable, Mapping
 
 from orchestrator.agent import environment, journal, processes
+from orchestrator.agent.cgroup import Group, Unavailable
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.layout import Root
 from orchestrator.agent.spawn import SpawnError, spawn
 
 _DEADLINE_S = 10.0
 _LOW_DISK_BYTES = 5 << 30
+LINGER = "/var/lib/systemd/linger"
 
 OK, WARNING, ERROR = "ok", "warning", "error"
 
@@ -117,7 +120,7 @@ def _detaching(root: Root) -> dict[str, str]:
         return _finding("detaching", OK, "no logind here that would end detached runs")
     if b"true" not in done.stdout:
         return _finding("detaching", OK, "logind leaves detached processes alone")
-    if os.path.exists(f"/var/lib/systemd/linger/{os.environ.get('USER', '')}"):
+    if os.path.exists(os.path.join(LINGER, pwd.getpwuid(os.getuid()).pw_name)):
         return _finding("detaching", OK, "logind keeps the processes of this user (linger)")
     return _finding(
         "detaching",
@@ -136,13 +139,26 @@ def _subreaper(root: Root) -> dict[str, str]:
         mark = f"doctor/{os.getpid()}"
         env = {**os.environ, processes.MARK: mark}
         try:
-            spawn(["bash", "-c", script], env, root.path, output.fileno())
+            leader = spawn(["bash", "-c", script], env, root.path, output.fileno())
         except SpawnError as error:
             return _finding("process trees", ERROR, f"no process could be started: {error}")
+    os.waitpid(leader, 0)
+    found = processes.members(mark)
     left = processes.kill_all(mark, lambda pid, status: None, _DEADLINE_S)
     if left:
         return _finding("process trees", ERROR, f"could not be killed: {left}")
-    return _finding("process trees", OK, "a process that left its session was found and killed")
+    if not found:
+        return _finding("process trees", ERROR, "a process that left its session was not found")
+    text = f"a process that left its session was found and killed; {_control_groups()}"
+    return _finding("process trees", OK, text)
+
+
+def _control_groups() -> str:
+    try:
+        Group.of_run(f"doctor-{os.getpid()}").remove()
+    except Unavailable as reason:
+        return f"no control groups: {reason}"
+    return "each step gets a control group"
 
 
 def _gpus(root: Root) -> dict[str, str]:
@@ -153,7 +169,12 @@ def _gpus(root: Root) -> dict[str, str]:
         return _finding("gpus", WARNING, "no GPU is visible; steps with `gpus:` cannot run here")
     names = ", ".join(sorted({str(gpu["name"]) for gpu in gpus}))
     busy = [str(gpu["index"]) for gpu in gpus if gpu["foreign_pids"]]
+    blind = [str(gpu["index"]) for gpu in gpus if gpu["foreign_pids"] is None]
     text = f"{len(gpus)} GPUs ({names}), listed in {took:.1f} s"
     if busy:
         return _finding("gpus", WARNING, f"{text}; others use GPU {', '.join(busy)}")
+    if blind:
+        text += f"; nobody can tell who uses GPU {', '.join(blind)}"
+        fix = "a step gets one only while its memory is as good as empty; look from the host itself"
+        return _finding("gpus", WARNING, text, fix)
     return _finding("gpus", OK, text)

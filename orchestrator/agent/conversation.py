@@ -14,6 +14,8 @@ from orchestrator.agent.frames import Data, Frame, FrameError, Packer, StreamEnd
 # Where the link is no socket, or the file system cannot do it.
 _NO_SENDFILE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSOCK, errno.EOPNOTSUPP)
 
+_PIECE_BYTES = 1 << 20
+
 
 class Conversation:
     """One controller, for as long as the link holds.
@@ -96,12 +98,23 @@ class Conversation:
         left = count
         try:
             while left:
-                left -= os.sendfile(self._sink, file.fileno(), offset + count - left, left)
+                sent = os.sendfile(self._sink, file.fileno(), offset + count - left, left)
+                if not sent:
+                    raise _too_short(file)
+                left -= sent
         except OSError as error:
             if error.errno not in _NO_SENDFILE:
                 raise StreamEnded(f"the controller is gone: {error}") from error
-            self._write(os.pread(file.fileno(), left, offset + count - left))
+            self._copy(file, offset + count - left, left)
         return count
+
+    def _copy(self, file: IO[bytes], offset: int, left: int) -> None:
+        while left:
+            piece = os.pread(file.fileno(), min(left, _PIECE_BYTES), offset)
+            if not piece:
+                raise _too_short(file)
+            self._write(piece)
+            offset, left = offset + len(piece), left - len(piece)
 
     def _read(self, count: int) -> bytes:
         try:
@@ -116,6 +129,11 @@ class Conversation:
                 view = view[os.write(self._sink, view) :]
         except OSError as error:
             raise StreamEnded(f"the controller is gone: {error}") from error
+
+
+def _too_short(file: IO[bytes]) -> StreamEnded:
+    """The frame has been announced in full; without its bytes the link is worth nothing."""
+    return StreamEnded(f"{file.name} became shorter while it was sent")
 
 
 def _shown(frame: Frame) -> str:

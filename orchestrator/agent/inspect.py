@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from typing import Any, Mapping
@@ -22,10 +23,9 @@ _SILENCE_S = 90.0
 
 
 def list_runs(link: Conversation, hello: Mapping[str, Any]) -> None:
-    """All runs of this root, oldest first."""
+    """All runs of this root, oldest first; a damaged one is told with what is wrong with it."""
     root = Root.at(hello["root"])
-    folders = [root.run(name) for name in sorted(os.listdir(root.runs)) if not name.startswith(".")]
-    link.tell("runs", runs=[state_of(run) for run in folders if os.path.exists(run.journal)])
+    link.tell("runs", runs=[state_of(root.run(run_id)) for run_id in _started(root)])
 
 
 def status(link: Conversation, hello: Mapping[str, Any]) -> None:
@@ -50,13 +50,15 @@ def logs(link: Conversation, hello: Mapping[str, Any]) -> None:
     link.tell("log_of", id=job.id)
     path = folder.step(job.folder, "log")
     offset, beat_at = 0, time.monotonic()
+    ended = not hello.get("follow")
     while True:
-        ended = not hello.get("follow") or _has_ended(folder, job)
+        ended = ended or _has_ended(folder, job)
         moved = _send_new(link, path, offset)
         offset += moved
         if ended and not moved:
             break
-        if _controller_left(link):
+        # While there is more to send, nobody waits for a word of the controller.
+        if _controller_left(link, 0 if moved else _LOOK_S):
             return
         if not moved and time.monotonic() > beat_at:
             beat_at = time.monotonic() + _BEAT_S
@@ -65,31 +67,51 @@ def logs(link: Conversation, hello: Mapping[str, Any]) -> None:
 
 
 def state_of(run: RunFolder) -> dict[str, Any]:
-    """A run in one line: how far it is, since when, and how large."""
-    events = journal.read(run.journal)
-    with open(run.plan, encoding="utf-8") as file:
-        jobs = len(Plan.from_json(file.read()).jobs)
+    """A run in one line: how far it is, since when, how large; `damage` says what is unreadable."""
+    events, jobs, damage = [], 0, ""
+    try:
+        events = journal.read(run.journal)
+        with open(run.plan, encoding="utf-8") as file:
+            jobs = len(Plan.from_json(file.read()).jobs)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        # Whatever else the files hold than what was written there once.
+        damage = f"its journal or its plan cannot be read: {error!r}"
     ended = any(event["event"] == journal.RUN_ENDED for event in events)
     return {
         "run_id": run.run_id,
-        "started_at": events[0]["at"] if events else "",
+        "started_at": events[0].get("at", "") if events else "",
         "jobs": jobs,
         "ended_jobs": sum(event["event"] == journal.STEP_ENDED for event in events),
         "ended": ended and os.path.exists(run.bundle_facts),
         "alive": is_supervised(run),
         "size": _size(run.path),
+        "damage": damage,
     }
+
+
+def _started(root: Root) -> list[str]:
+    """Ids of the runs that have begun here; other directories are none."""
+    found = []
+    for name in sorted(os.listdir(root.runs)):
+        # A name that no controller gives is the user's own.
+        with contextlib.suppress(ValueError):
+            if os.path.exists(root.run(name).journal):
+                found.append(name)
+    return found
 
 
 def _find(root: Root, name: str) -> RunFolder:
     """The run of that id, or of that beginning when only one has it."""
-    if os.path.exists(root.run(name).journal):
-        return root.run(name)
-    matching = [run_id for run_id in os.listdir(root.runs) if run_id.startswith(name)]
+    try:
+        root.run(name)
+    except ValueError as error:
+        raise Refusal("no_such_run", str(error)) from error
+    known = _started(root)
+    matching = [name] if name in known else [run_id for run_id in known if run_id.startswith(name)]
     if len(matching) != 1:
-        which = ", ".join(sorted(matching)[:5]) or "none"
+        which = ", ".join(matching[:5]) or "none"
         raise Refusal("no_such_run", f"`{name}` names no single run on this host: {which}")
-    return existing_run(root, matching[0])
+    return root.run(matching[0])
 
 
 def _job(run: RunFolder, wanted: str | None) -> Job:
@@ -107,10 +129,11 @@ def _job(run: RunFolder, wanted: str | None) -> Job:
 
 
 def _has_ended(run: RunFolder, job: Job) -> bool:
+    # Asked first: a supervisor that ends between the two looks has written its last event.
+    supervised = is_supervised(run)
     events = journal.read(run.journal)
-    if any(e["event"] == journal.STEP_ENDED and e["id"] == job.id for e in events):
-        return True
-    return not is_supervised(run)
+    ended = any(e["event"] == journal.STEP_ENDED and e["id"] == job.id for e in events)
+    return ended or not supervised
 
 
 def _send_new(link: Conversation, path: str, offset: int) -> int:
@@ -125,8 +148,8 @@ def _send_new(link: Conversation, path: str, offset: int) -> int:
     return len(piece)
 
 
-def _controller_left(link: Conversation) -> bool:
-    while link.waiting(_LOOK_S):
+def _controller_left(link: Conversation, wait_s: float) -> bool:
+    while link.waiting(wait_s):
         frame = link.next()
         if not isinstance(frame, Data) and frame["type"] == "detach":
             return True
@@ -137,5 +160,7 @@ def _size(folder: str) -> int:
     total = 0
     for path, _, names in os.walk(folder):
         for name in names:
-            total += os.lstat(os.path.join(path, name)).st_size
+            # A run that is alive renames and removes files while they are counted.
+            with contextlib.suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(path, name)).st_size
     return total

@@ -6,13 +6,14 @@ import os
 import select
 import signal
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Callable, Collection, Mapping, Sequence
 
-from orchestrator.agent import evidence, journal, processes
+from orchestrator.agent import evidence, journal, oom, processes
+from orchestrator.agent.cgroup import Group
 from orchestrator.agent.logfile import LogFile, Masker, last_lines
+from orchestrator.agent.outcome import Outcome, of_status
 from orchestrator.agent.plan import Job
-from orchestrator.agent.signals import signal_name
 from orchestrator.agent.spawn import SpawnError, spawn
 
 KILL_DEADLINE_S = 10.0
@@ -27,7 +28,8 @@ class Surroundings:
     """What a job needs of the run around it.
 
     `cancelled` is asked at every turn; `wake` is a file descriptor that becomes readable on a
-    signal; `gpu_state` gives the text that is logged before a job is killed at its deadline.
+    signal; `gpu_state` gives the text that is logged before a job is killed at its deadline;
+    `group` is the control group of this job, where there is one.
     """
 
     cancelled: Callable[[], bool]
@@ -35,25 +37,7 @@ class Surroundings:
     gpu_state: Callable[[], str]
     secrets: Sequence[bytes] = ()
     strangers: Collection[int] = ()
-
-
-@dataclass
-class Outcome:
-    """How a job ended: exactly one of `exit_code` and `signal` is set when a process ran."""
-
-    state: str
-    exit_code: int | None = None
-    signal: str | None = None
-    reason: str = ""
-    duration_s: float = 0.0
-    kill_s: float = 0.0
-    leftover: list[str] = field(default_factory=list)
-    survivors: list[str] = field(default_factory=list)
-    stacks: int = 0
-    out_of_memory: bool | None = None
-    log_bytes: int = 0
-    log_problem: str = ""
-    tail: list[str] = field(default_factory=list)
+    group: Group | None = None
 
 
 def argv_of(job: Job) -> list[str]:
@@ -96,18 +80,18 @@ class JobRun:
             return self._run()
         except BaseException:
             # Trouble of ours must not leave the tree running beside the next job.
-            processes.kill_all(self._mark, self._on_exit, KILL_DEADLINE_S, self._around.strangers)
+            self._kill_all()
             raise
         finally:
             self._close_output()
 
     def _run(self) -> Outcome:
         started = time.monotonic()
-        kills_before = _oom_kills()
+        kills_before = oom.kills()
         self._output, write_end = os.pipe()
         os.set_blocking(self._output, False)
         try:
-            self._leader = spawn(argv_of(self._job), self._env, self._folder, write_end)
+            self._leader = self._spawn(write_end)
         except (SpawnError, OSError) as error:
             reason = f"cannot start: {error}"
             self._say(reason)
@@ -119,9 +103,17 @@ class JobRun:
         outcome.duration_s = (self._ended_at or time.monotonic()) - started
         self._empty_tree(outcome, why)
         self._last_output()
-        if why == "ended" and _was_killed(outcome):
-            outcome.out_of_memory = _oom_since(kills_before)
+        if why == "ended" and outcome.was_killed:
+            outcome.out_of_memory = oom.happened_since(kills_before)
         return self._finished(outcome)
+
+    def _spawn(self, output: int) -> int:
+        group = self._around.group
+        entrance = group.entrance if group else ""
+        leader = spawn(argv_of(self._job), self._env, self._folder, output, entrance)
+        if group and not group.holds(leader):
+            self._say("this step is not in a control group: the kernel did not let it in")
+        return leader
 
     # -- waiting
 
@@ -172,13 +164,7 @@ class JobRun:
         if why == "cancelled":
             return Outcome(journal.CANCELLED, reason="the run was cancelled")
         assert self._status is not None
-        if os.WIFSIGNALED(self._status):
-            name = signal_name(os.WTERMSIG(self._status))
-            return Outcome(journal.FAILED, signal=name, reason=f"killed by signal {name}")
-        code = os.WEXITSTATUS(self._status)
-        if code == 0:
-            return Outcome(journal.PASSED, exit_code=0)
-        return Outcome(journal.FAILED, exit_code=code, reason=f"exit code {code}")
+        return of_status(self._status)
 
     def _empty_tree(self, outcome: Outcome, why: str) -> None:
         """Leave no process of the job behind, and say which ones there were."""
@@ -192,11 +178,19 @@ class JobRun:
             self._take_evidence(outcome, tree)
         if tree:
             self._ask_to_stop(tree)
-        left = processes.kill_all(
+        outcome.survivors = [f"{p.name} (pid {p.pid}, state {p.state})" for p in self._kill_all()]
+        outcome.kill_s = time.monotonic() - begun
+
+    def _kill_all(self) -> list[processes.Process]:
+        """The kernel ends the whole control group in one stroke; then whoever is elsewhere."""
+        if self._around.group:
+            try:
+                self._around.group.kill()
+            except OSError as error:
+                self._say(f"the control group could not be killed: {error.strerror}")
+        return processes.kill_all(
             self._mark, self._on_exit, KILL_DEADLINE_S, self._around.strangers
         )
-        outcome.survivors = [f"{p.name} (pid {p.pid}, state {p.state})" for p in left]
-        outcome.kill_s = time.monotonic() - begun
 
     def _take_evidence(self, outcome: Outcome, tree: Mapping[int, processes.Process]) -> None:
         self._say(f"the deadline of {self._job.timeout_s:g} s has passed")
@@ -254,25 +248,3 @@ def _masked(text: str, secrets: Sequence[bytes]) -> str:
     masker = Masker(secrets)
     raw = masker.mask(text.encode("utf-8", "replace")) + masker.rest()
     return raw.decode("utf-8", "replace")
-
-
-def _was_killed(outcome: Outcome) -> bool:
-    """By signal KILL, or a child of a shell was, which says so by its exit code."""
-    return outcome.signal == "KILL" or outcome.exit_code == 128 + signal.SIGKILL
-
-
-def _oom_kills() -> int | None:
-    """How often the kernel killed for memory in our control group; None where it does not say."""
-    try:
-        with open("/proc/self/cgroup", encoding="ascii") as file:
-            paths = [line.strip().split(":", 2)[2] for line in file if line.startswith("0::")]
-        with open(f"/sys/fs/cgroup{paths[0]}/memory.events", encoding="ascii") as file:
-            counts = dict(line.split() for line in file)
-        return int(counts["oom_kill"])
-    except (OSError, IndexError, KeyError, ValueError):
-        return None
-
-
-def _oom_since(before: int | None) -> bool | None:
-    after = _oom_kills()
-    return None if before is None or after is None else after > before

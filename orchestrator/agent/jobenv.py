@@ -12,11 +12,17 @@ from orchestrator.agent.plan import Job, Plan
 
 # Of the shell that started the agent; a step starts from a clean state.
 _NOT_INHERITED = ("PWD", "OLDPWD", "SHLVL", "_")
+# Of the step of another run, when the agent was started by one.
+_OF_ANOTHER_STEP = ("ORCH_GUARDS", "ORCH_POINT_")
 
 
 def inherited() -> dict[str, str]:
     """What the agent itself was started with, as far as a step should see it."""
-    return {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _NOT_INHERITED and not name.startswith(_OF_ANOTHER_STEP)
+    }
 
 
 def of_run(

@@ -113,7 +113,7 @@ def _supervise(
             return
         supervisor.announce()
     except BaseException as error:
-        os.write(ready, repr(error).encode("utf-8", "replace"))
+        os.write(ready, f"{type(error).__name__}: {error}".encode("utf-8", "replace"))
         raise
     os.write(ready, _READY)
     os.close(ready)

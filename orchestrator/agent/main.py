@@ -15,6 +15,7 @@ from orchestrator.agent.checkout import TreeError
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.frames import PROTOCOL, FrameError, StreamEnded
 from orchestrator.agent.launch import Refusal
+from orchestrator.agent.storelock import StoreBusy
 
 # Where each action lives; only the one that is asked for is imported.
 ACTIONS = {
@@ -56,7 +57,7 @@ def _serve(link: Conversation) -> None:
         action(link, hello)
     except Refusal as refusal:
         link.tell("refused", code=refusal.code, text=str(refusal))
-    except (BlobError, TreeError, FrameError) as error:
+    except (BlobError, TreeError, FrameError, StoreBusy) as error:
         link.tell("refused", code=type(error).__name__, text=str(error))
     except OSError as error:
         link.tell("refused", code="os", text=f"{error.strerror}: {error.filename or ''}".strip())

@@ -7,8 +7,10 @@ import os
 import signal
 import time
 from collections import Counter
+from typing import Any, Mapping, Sequence
 
 from orchestrator.agent import journal, processes, runlock
+from orchestrator.agent.cgroup import Group
 from orchestrator.agent.journal import Journal
 from orchestrator.agent.layout import RunFolder, write_atomically
 from orchestrator.agent.plan import Job, Plan
@@ -26,6 +28,22 @@ def order_cancel(run: RunFolder, who: str) -> bool:
         pid = int(json.load(file)["pid"])
     processes.send([pid], signal.SIGTERM)
     return True
+
+
+def leave_nobody(run: RunFolder) -> None:
+    """End what a lost run left in its control group; for one that is removed unrescued.
+
+    Raises:
+        OSError: the kernel refuses to kill it.
+    """
+    try:
+        group = _group_of(journal.read(run.journal))
+    except (OSError, ValueError):
+        # A damaged journal names no group.
+        return
+    if group:
+        group.kill()
+        group.remove()
 
 
 def rescue(run: RunFolder) -> None:
@@ -72,18 +90,35 @@ class _Ending:
         self._states = {e["id"]: e["state"] for e in events if e["event"] == journal.STEP_ENDED}
         self._has_ended = any(e["event"] == journal.RUN_ENDED for e in events)
         self._lost: list[Job] = []
+        self._group = _group_of(events)
         self._journal = Journal(run.journal, first_number=len(events))
 
     def end_jobs(self) -> None:
         """A state for every job that has none: lost where it had begun, not started elsewhere."""
+        # One job ran at a time, so whatever is in the run's group is of the first lost one.
+        killed = self._kill_group()
         for number, job in enumerate(self._plan.jobs):
             if job.id in self._states:
                 continue
-            killed: list[str] = []
             if job.id in self._begun:
                 self._lost.append(job)
-                killed = _kill_marked(f"{self._plan.run_id}/{number}")
-            self._end_job(job, killed)
+                killed += _kill_marked(f"{self._plan.run_id}/{number}")
+            self._end_job(job, sorted(set(killed)))
+            killed = []
+
+    def _kill_group(self) -> list[str]:
+        """Kill what is in the run's control group, whatever it did with its environment."""
+        if self._group is None:
+            return []
+        table = processes.table()
+        names = [table[pid].name for pid in self._group.pids() if pid in table]
+        try:
+            self._group.kill()
+        except OSError as error:
+            self.note(f"the control group of the run could not be killed: {error}")
+            return []
+        self._group.remove()
+        return names
 
     def _end_job(self, job: Job, killed: list[str]) -> None:
         state = journal.HOST_LOST if job.id in self._begun else journal.NOT_STARTED
@@ -128,6 +163,12 @@ class _Ending:
         self._journal.close()
 
 
+def _group_of(events: Sequence[Mapping[str, Any]]) -> Group | None:
+    """The control group of a run, while it is there."""
+    started = next((e for e in events if e["event"] == journal.RUN_STARTED), {})
+    return Group.at(str(started.get("cgroup", "")))
+
+
 def _kill_marked(mark: str) -> list[str]:
     """Kill what a dead supervisor's job left behind; these are not our children any more."""
     names: dict[int, str] = {}
@@ -141,7 +182,7 @@ def _kill_marked(mark: str) -> list[str]:
         names.update({pid: table[pid].name for pid in found if pid in table})
         processes.send(found, signal.SIGKILL)
         time.sleep(0.01)
-    return sorted(set(names.values()))
+    return list(names.values())
 
 
 def _cut_half_line(path: str) -> None:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 
 from orchestrator.agent.layout import RunFolder
+
+# A looker holds the lock for an instant; whoever takes it for good must outwait him.
+_PATIENCE_S = 0.5
+_LOOK_S = 0.005
 
 
 def hold(run: RunFolder) -> int:
@@ -15,12 +20,17 @@ def hold(run: RunFolder) -> int:
         BlockingIOError: somebody else has it.
     """
     handle = os.open(run.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise
-    return handle
+    end = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                os.close(handle)
+                raise
+            time.sleep(_LOOK_S)
+        else:
+            return handle
 
 
 def is_supervised(run: RunFolder) -> bool:
@@ -30,7 +40,8 @@ def is_supervised(run: RunFolder) -> bool:
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Shared: two that look at the same time must not take each other for the supervisor.
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     finally:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from typing import Any, Mapping
 
-from orchestrator.agent import checkout, journal, parcels, spare
+from orchestrator.agent import checkout, journal, parcels, spare, storelock
 from orchestrator.agent.blobs import BlobStore
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.follow import Follower
 from orchestrator.agent.launch import Launch, Refusal
 from orchestrator.agent.layout import Root, RunFolder, write_atomically
 from orchestrator.agent.plan import Plan
+
+_STORE_DEADLINE_S = 60.0
 
 
 def run(link: Conversation, hello: Mapping[str, Any]) -> None:
@@ -78,8 +79,9 @@ def _receive_tree(
 ) -> None:
     manifest = b"".join(link.stream("manifest"))
     found = checkout.entries(manifest)
-    store = BlobStore(root.blobs, plan.object_format)
-    with _blobs_in_use(root):
+    with storelock.used(root, _STORE_DEADLINE_S):
+        # Opened only now: what a sweep removed while we waited is not there any more.
+        store = BlobStore(root.blobs, plan.object_format)
         wanted = list(dict.fromkeys(entry.blob for entry in found))
         missing = store.missing(wanted)
         link.tell("need", count=len(missing), bitmap=bitmap(wanted, missing), at=journal.now())
@@ -130,17 +132,3 @@ def bitmap(wanted: list[str], missing: list[str]) -> str:
     lacking = set(missing)
     bits = "".join("1" if blob in lacking else "0" for blob in wanted)
     return f"{int(bits, 2):x}" if bits else "0"
-
-
-class _blobs_in_use:  # noqa: N801 - reads as a statement
-    """Keeps `gc` from removing blobs between the answer to the controller and the checkout."""
-
-    def __init__(self, root: Root) -> None:
-        self._path = os.path.join(root.path, "blobs.lock")
-
-    def __enter__(self) -> None:
-        self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._handle, fcntl.LOCK_SH)
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._handle)

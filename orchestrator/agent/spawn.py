@@ -8,6 +8,8 @@ import os
 import signal
 from typing import Mapping, Sequence
 
+from orchestrator.agent import cgroup
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -15,12 +17,15 @@ class SpawnError(Exception):
     """The program could not be started; the text says why."""
 
 
-def spawn(argv: Sequence[str], env: Mapping[str, str], folder: str, output: int) -> int:
+def spawn(
+    argv: Sequence[str], env: Mapping[str, str], folder: str, output: int, entrance: str = ""
+) -> int:
     """Start a program and return its process id, which is also its session and its group.
 
     Args:
         folder: its working directory.
         output: file descriptor of its standard output and standard error.
+        entrance: of the control group that it enters first; it starts outside when it cannot.
 
     Raises:
         SpawnError: there is no such program or directory, or it may not be executed.
@@ -30,7 +35,7 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], folder: str, output: int)
     if pid == 0:
         os.close(report_read)
         try:
-            _become(argv, env, folder, output)
+            _become(argv, env, folder, output, entrance)
         except BaseException as error:  # noqa: BLE001 - told to the parent, then this process ends
             os.write(report_write, str(error).encode("utf-8", "replace"))
         os._exit(127)
@@ -44,8 +49,14 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], folder: str, output: int)
     return pid
 
 
-def _become(argv: Sequence[str], env: Mapping[str, str], folder: str, output: int) -> None:
+def _become(
+    argv: Sequence[str], env: Mapping[str, str], folder: str, output: int, entrance: str
+) -> None:
     os.setsid()
+    if entrance:
+        # Whoever asked for it looks whether it is there, and tells.
+        with contextlib.suppress(OSError):
+            cgroup.enter(entrance)
     _die_with_parent()
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -7,7 +7,6 @@ it; a failing supervisor step (a probe, the collection of files) is a note in th
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -19,25 +18,25 @@ from orchestrator.agent import (
     bundle,
     caches,
     checkout,
-    environment,
+    conditions,
     jobenv,
     journal,
+    needs,
     processes,
     recorded,
     spare,
 )
 from orchestrator.agent.blobs import BlobStore
+from orchestrator.agent.cgroup import Group
 from orchestrator.agent.collect import collect, start_mark
-from orchestrator.agent.job import JobRun, Outcome, Surroundings
-from orchestrator.agent.layout import Root, RunFolder, write_atomically
+from orchestrator.agent.containment import Containment
+from orchestrator.agent.job import JobRun, Surroundings
+from orchestrator.agent.layout import Root, RunFolder
 from orchestrator.agent.leases import NoGpu, leased
+from orchestrator.agent.outcome import Outcome
 from orchestrator.agent.plan import Job, Plan
 from orchestrator.agent.signals import wake_on_signals
 from orchestrator.agent.telling import Teller
-
-SNAPSHOT_DEADLINE_S = 20.0
-GPU_STATE_DEADLINE_S = 5.0
-GPU_LIST_DEADLINE_S = 10.0
 
 
 class Supervisor:
@@ -52,7 +51,7 @@ class Supervisor:
         self._teller = Teller()
         self._held: caches.Caches | None = None
         self._cannot_start = ""
-        self._subreaper = False
+        self._containment = Containment()
         self._cancelled = False
         self._wake = wake_on_signals(self._on_signal)
         self._env: dict[str, str] = {}
@@ -63,7 +62,6 @@ class Supervisor:
 
         What is found, or fails, is told by the journal once the run has started.
         """
-        self._subreaper = processes.become_subreaper()
         try:
             self._make_ready()
         except _CannotStart as error:
@@ -71,6 +69,7 @@ class Supervisor:
 
     def announce(self) -> None:
         """From here on the run exists, whoever asks."""
+        self._containment.begin(self._plan.run_id)
         self._teller.start(
             self._folder.journal,
             run_id=self._plan.run_id,
@@ -78,7 +77,7 @@ class Supervisor:
             host=os.uname().nodename,
             tree=self._plan.tree,
             jobs=len(self._plan.jobs),
-            subreaper=self._subreaper,
+            **self._containment.facts,
         )
 
     def run(self) -> None:
@@ -91,6 +90,7 @@ class Supervisor:
         except Exception:  # noqa: BLE001 - a bug of ours must not lose what the jobs produced
             self._teller.note("error", f"`orch` is broken: {traceback.format_exc()}")
         self._bundle()
+        self._containment.end()
         if self._held is not None and self._held.hold is not None:
             self._held.hold.close()
 
@@ -119,30 +119,12 @@ class Supervisor:
         path, venv = env.get("PATH", ""), env.get("VIRTUAL_ENV", "")
         self._teller.tell(journal.ACTIVATED, path=path, venv=venv)
         self._env = jobenv.of_run(env, held.variables, plan, self._folder)
-        self._snapshot("before")
+        self._look("before")
         self._strangers = frozenset(p.pid for p in processes.descendants(os.getpid()))
 
-    def _snapshot(self, phase: str) -> None:
-        """Record the conditions; that it failed is itself a fact, and stops nothing."""
-        name = f"environment.{phase}.json"
+    def _look(self, phase: str) -> None:
         clean = {k: v for k, v in self._env.items() if k not in self._secrets}
-        try:
-            found = environment.snapshot(
-                phase,
-                os.path.join(self._folder.raw, phase),
-                tree=self._folder.path,
-                python=[jobenv.python_of(clean)],
-                env=clean,
-                own_pids=[os.getpid()],
-                deadline_s=SNAPSHOT_DEADLINE_S,
-            )
-            write_atomically(self._folder.inside(name), json.dumps(found, indent=1))
-        except Exception as error:  # noqa: BLE001 - the note carries the traceback
-            text = f"the environment snapshot `{phase}` failed: {error!r}"
-            self._teller.note("error", text, traceback=traceback.format_exc())
-            return
-        took = found["duration_s"]
-        self._teller.tell(journal.ENVIRONMENT, phase=phase, file=name, duration_s=took)
+        conditions.record(phase, self._folder, clean, self._teller)
 
     # -- the jobs
 
@@ -150,7 +132,7 @@ class Supervisor:
         for number, job in enumerate(self._plan.jobs):
             if self._is_cancelled():
                 return
-            blocker = self._blocker(job)
+            blocker = needs.blocker(self._plan.needs.get(job.step, ()), self._teller.states_of)
             if blocker:
                 self._teller.job_ended(job, Outcome(journal.SKIPPED, reason=blocker))
                 continue
@@ -160,40 +142,41 @@ class Supervisor:
                 reason = f"`orch` is broken: {traceback.format_exc()}"
                 self._teller.job_ended(job, Outcome(journal.FAILED, reason=reason))
 
-    def _blocker(self, job: Job) -> str:
-        """Why a job must be skipped: a step it needs did not pass everywhere."""
-        for need in self._plan.needs.get(job.step, []):
-            states = self._teller.states_of(need)
-            bad = [state for state in states if state != journal.PASSED]
-            if bad or not states:
-                return f"needs `{need}`, which {_in_words(bad[0] if bad else 'did not run')}"
-        return ""
-
     def _run_job(self, number: int, job: Job) -> None:
         folder = self._folder.step(job.folder)
         os.makedirs(os.path.join(folder, "out"), exist_ok=True)
-        mark = f"{self._plan.run_id}/{number}"
         holder = f"{self._plan.run_id} {job.id}"
         lease = leased(
-            job.gpus, self._root.leases, holder, _list_gpus, job.timeout_s, self._is_cancelled
+            job.gpus,
+            self._root.leases,
+            holder,
+            conditions.list_gpus,
+            job.timeout_s,
+            self._is_cancelled,
         )
         try:
             with lease as gpus:
                 self._teller.job_started(job, gpus)
-                shared = {**self._env, **self._secrets}
-                self._carry_out(job, mark, folder, jobenv.of_job(shared, job, mark, folder, gpus))
+                blind = conditions.unproven(gpus)
+                if blind:
+                    self._teller.note("warning", blind, id=job.id)
+                self._carry_out(number, job, folder, gpus)
         except NoGpu as error:
             state = journal.CANCELLED if self._is_cancelled() else journal.FAILED
             self._teller.job_ended(job, Outcome(state, reason=str(error)))
 
-    def _carry_out(self, job: Job, mark: str, folder: str, env: Mapping[str, str]) -> None:
+    def _carry_out(
+        self, number: int, job: Job, folder: str, gpus: Sequence[Mapping[str, Any]]
+    ) -> None:
+        mark = f"{self._plan.run_id}/{number}"
+        env = jobenv.of_job({**self._env, **self._secrets}, job, mark, folder, gpus)
         workdir = os.path.join(self._folder.tree, job.workdir)
         since_ns = start_mark(folder) if job.collect else 0
-        around = Surroundings(
-            self._is_cancelled, self._wake, _gpu_state, self._masks, self._strangers
-        )
         log = os.path.join(folder, "log")
-        outcome = JobRun(job, mark, env, workdir, log, around).run()
+        with self._containment.of_job(
+            number, lambda text: self._teller.note("warning", text, id=job.id)
+        ) as group:
+            outcome = JobRun(job, mark, env, workdir, log, self._around(group)).run()
         files = os.path.join(folder, "files")
         gathered = collect(job.collect, workdir, files, since_ns, self._masks)
         for note in gathered.notes:
@@ -207,6 +190,16 @@ class Supervisor:
         results = self._settle_results(job, env["ORCH_RESULTS"])
         self._teller.job_ended(job, outcome, files=gathered.files, results=results)
 
+    def _around(self, group: Group | None) -> Surroundings:
+        return Surroundings(
+            self._is_cancelled,
+            self._wake,
+            conditions.gpu_state,
+            self._masks,
+            self._strangers,
+            group,
+        )
+
     def _settle_results(self, job: Job, path: str) -> int:
         try:
             return recorded.settle(path, self._masks)
@@ -219,12 +212,12 @@ class Supervisor:
 
     def _bundle(self) -> None:
         """Zip the steps while the host is looked at once more, then the journal."""
-        looking = threading.Thread(target=self._snapshot, args=("after",), daemon=True)
+        looking = threading.Thread(target=self._look, args=("after",), daemon=True)
         looking.start()
         bundle.write(
             self._folder,
             note=lambda text: self._teller.note("warning", text),
-            after_the_steps=lambda: looking.join(timeout=SNAPSHOT_DEADLINE_S + 5),
+            after_the_steps=lambda: looking.join(timeout=conditions.SNAPSHOT_DEADLINE_S + 5),
             before_the_journal=self._end_the_rest,
             secrets=self._masks,
         )
@@ -249,28 +242,3 @@ class Supervisor:
 
 class _CannotStart(Exception):
     """Nothing can be run here; the journal says why."""
-
-
-def _list_gpus() -> Sequence[Any]:
-    """The GPUs of this host.
-
-    Raises:
-        NoGpu: there are some, and nobody told of them in time.
-    """
-    try:
-        return environment.visible_gpus(GPU_LIST_DEADLINE_S)
-    except environment.ProbeError as error:
-        raise NoGpu(str(error)) from error
-
-
-def _gpu_state() -> str:
-    return environment.gpu_state_text(GPU_STATE_DEADLINE_S)
-
-
-def _in_words(state: str) -> str:
-    return {
-        journal.FAILED: "failed",
-        journal.TIMED_OUT: "timed out",
-        journal.SKIPPED: "was skipped",
-        journal.CANCELLED: "was cancelled",
-    }.get(state, "did not run")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 from orchestrator.agent import journal
-from orchestrator.agent.job import Outcome
 from orchestrator.agent.journal import Journal
+from orchestrator.agent.outcome import Outcome
 from orchestrator.agent.plan import Job
 
 
@@ -54,7 +54,6 @@ class Teller:
         )
 
     def job_ended(self, job: Job, outcome: Outcome, **more: Any) -> None:
-        self._states.setdefault(job.step, []).append(outcome.state)
         self.tell(
             journal.STEP_ENDED,
             id=job.id,
@@ -76,6 +75,8 @@ class Teller:
             tail=outcome.tail,
             **more,
         )
+        # Only what the journal has counts: a full disk may have kept the line out of it.
+        self._states.setdefault(job.step, []).append(outcome.state)
 
     def states_of(self, step: str) -> Sequence[str]:
         """How the jobs of a step ended, as far as they have."""

@@ -61,10 +61,17 @@ def unsent(found: Repository) -> list[str]:
 
 @dataclass(frozen=True)
 class _Made:
+    """A tree, and what the working copy is; `changed_unseen`: git's status does not tell it all."""
+
     tree: str
     status: repository.Status
+    changed_unseen: bool
     submodules: dict[str, str]
     notes: tuple[str, ...]
+
+    @property
+    def dirty(self) -> bool:
+        return self.status.dirty or self.changed_unseen
 
 
 def _make_tree(found: Repository, include: Sequence[str], max_new_bytes: int) -> _Made:
@@ -92,7 +99,9 @@ def _make_tree(found: Repository, include: Sequence[str], max_new_bytes: int) ->
         for path in absent
         if not any(name.startswith(f"{path}/") for name in instead)
     ]
-    return _Made(made, state, submodules, tuple(notes))
+    instead_of_git = (*by_content, *inner, *absent)
+    unseen = tree.differ(found.git, state.revision, made, besides=instead_of_git)
+    return _Made(made, state, unseen, submodules, tuple(notes))
 
 
 def _add_inner(
@@ -106,7 +115,7 @@ def _add_inner(
         made = _make_tree(child, (), max_new_bytes)
         nested.import_tree(child, found, made.tree)
         nested.graft(git, path, made.tree)
-        dirty = "+dirty" if made.status.dirty else ""
+        dirty = "+dirty" if made.dirty else ""
         revisions[path] = f"{made.status.revision or 'no commit'}{dirty}"
         revisions.update({f"{path}/{name}": rev for name, rev in made.submodules.items()})
         notes += [f"in `{path}`: {note}" for note in made.notes]
@@ -131,7 +140,7 @@ def _code(found: Repository, made: _Made) -> Code:
     return Code(
         revision=state.revision,
         branch=state.branch,
-        dirty=state.dirty,
+        dirty=made.dirty,
         changed=len(state.changed),
         untracked=len(state.untracked),
         in_progress=found.in_progress,

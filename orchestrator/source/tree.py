@@ -42,6 +42,26 @@ def entries(manifest: bytes) -> list[Entry]:
     return found
 
 
+def differ(git: Git, revision: str, tree: str, *, besides: Iterable[str]) -> bool:
+    """Whether a tree holds something else than a commit, outside of some files and directories.
+
+    Without a commit nothing can be told: False.
+    """
+    if not revision:
+        return False
+    options = ("-r", "-z", "--name-only", "--no-renames")
+    changed = git.names("diff-tree", *options, f"{revision}^{{tree}}", tree)
+    left_out = {path.rstrip("/") for path in besides}
+    return any(left_out.isdisjoint(_prefixes(path)) for path in changed)
+
+
+def _prefixes(path: str) -> Iterator[str]:
+    """The path and every directory it lies in."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+
+
 def sizes(git: Git, blobs: Iterable[str]) -> dict[str, int]:
     """Size in bytes of each blob."""
     feed = "".join(f"{blob}\n" for blob in blobs).encode("ascii")

@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from orchestrator.agent import job as job_module
-from orchestrator.agent import jobenv, processes
+from orchestrator.agent import jobenv, oom, processes
 from orchestrator.agent.evidence import stack_signal
-from orchestrator.agent.job import JobRun, Outcome, Surroundings
+from orchestrator.agent.job import JobRun, Surroundings
 from orchestrator.agent.logfile import LogFile
+from orchestrator.agent.outcome import Outcome
 from orchestrator.agent.plan import Job, Stop
 from orchestrator.agent.signals import wake_on_signals
 
@@ -147,7 +147,7 @@ def _prepare_trouble(order: Mapping[str, Any]) -> None:
         signals.signal(number, signals.SIG_IGN)
     if "oom_counts" in order:
         counts = iter(order["oom_counts"])
-        job_module._oom_kills = lambda: next(counts)
+        oom.kills = lambda: next(counts)
     if "log_fails" in order:
 
         def fail(self: LogFile, piece: bytes) -> None:

@@ -270,7 +270,8 @@ class TestADeadSupervisor:
 
         heard = attach(root)
 
-        assert heard.ended("job0")["leftover"] == ["sleep"]
+        # Its shell may be dying still; it is one that was left too.
+        assert "sleep" in heard.ended("job0")["leftover"]
         running = [
             path
             for path in Path("/proc").glob("[0-9]*/cmdline")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.agent import job as job_module
+from orchestrator.agent import oom
 from tests.agent.job_runner import finish_job, run_job, start_job
 
 
@@ -376,7 +376,7 @@ class TestOutOfMemory:
         assert ran.outcome.out_of_memory is None
 
     def test_the_kernels_own_count_is_read(self, tmp_path: Path) -> None:
-        count = job_module._oom_kills()
+        count = oom.kills()
 
         assert count is None or count >= 0
 

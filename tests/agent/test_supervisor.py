@@ -16,6 +16,7 @@ import pytest
 from orchestrator.agent import caches
 from orchestrator.agent.plan import Activation, Stop
 from tests.agent.controller import (
+    ROOT,
     RUN_ID,
     Controller,
     Heard,
@@ -313,6 +314,62 @@ class TestGpus:
         assert heard.ended("one")["state"] == "failed"
         assert heard.ended("one")["reason"] == "the step wants 1 GPU, this host shows none"
         assert heard.ended("two")["state"] == "passed"
+
+    def test_a_host_that_cannot_list_them_fails_it_and_says_why(self, tmp_path: Path) -> None:
+        listing = "raise environment.ProbeError('the GPUs could not be listed: no answer')"
+
+        heard = run_where(tmp_path, listing)
+
+        assert heard.ended("one")["state"] == "failed"
+        assert heard.ended("one")["reason"] == "the GPUs could not be listed: no answer"
+
+    def test_one_in_use_by_nobody_knows_whom_is_not_taken(self, tmp_path: Path) -> None:
+        heard = run_where(tmp_path, f"return [{{**{GPU}, 'memory_used': 9 << 30}}]")
+
+        assert heard.ended("one")["state"] == "failed"
+        assert "nobody can tell who uses GPU 0 (9216 MiB in use)" in heard.ended("one")["reason"]
+
+    def test_one_that_only_looks_free_is_taken_and_told(self, tmp_path: Path) -> None:
+        heard = run_where(tmp_path, f"return [{GPU}]")
+
+        assert heard.ended("one")["state"] == "passed"
+        (note,) = heard.notes("warning")
+        assert note.startswith("nobody can tell who else uses GPU 0: its processes cannot be seen")
+
+    def test_one_that_is_free_needs_no_word(self, tmp_path: Path) -> None:
+        heard = run_where(tmp_path, f"return [{{**{GPU}, 'foreign_pids': []}}]")
+
+        assert heard.ended("one")["state"] == "passed"
+        assert heard.ended("one")["tail"] == ["GPU-00000000-1111-2222-3333-444444444444"]
+        assert heard.notes("warning") == []
+
+
+GPU = {
+    "index": 0,
+    "uuid": "GPU-00000000-1111-2222-3333-444444444444",
+    "name": "H200",
+    "memory_total": 140 << 30,
+    "memory_used": 0,
+    "foreign_pids": None,
+}
+
+
+def run_where(folder: Path, listing: str) -> Heard:
+    """Run a step that wants a GPU on a host that lists its GPUs so."""
+    start = folder / "start"
+    start.mkdir()
+    (start / "sitecustomize.py").write_text(
+        "from orchestrator.agent import environment\n"
+        f"def visible_gpus(deadline_s):\n    {listing}\n"
+        "environment.visible_gpus = visible_gpus\n",
+        "utf-8",
+    )
+    wanted = job("one", "echo $CUDA_VISIBLE_DEVICES", gpus=1, timeout_s=1.0)
+    path = os.pathsep.join([str(start), str(ROOT)])
+    with Controller(folder / "root", PYTHONPATH=path) as controller:
+        controller.push(plan(FILES, wanted), FILES)
+        controller.expect("started")
+        return controller.follow()
 
 
 class TestCancelling:

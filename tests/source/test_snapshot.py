@@ -486,6 +486,21 @@ class TestFilesGitWasToldToOverlook:
         assert taken.tree == project.git("rev-parse", "HEAD^{tree}")
         assert not taken.code.dirty
 
+    def test_the_code_is_dirty_when_an_ignored_file_was_sent_with_it(
+        self, project: Project
+    ) -> None:
+        """`git status` is clean, and yet this is not the tree of the commit."""
+        project.write(".gitignore", "build/\n")
+        project.write("a", "1\n")
+        project.commit()
+        project.write("build/kernel.so", b"binary")
+
+        taken = take(project, include=("build/*",))
+
+        assert taken.tree != project.git("rev-parse", "HEAD^{tree}")
+        assert taken.code.dirty
+        assert not take(project).code.dirty
+
     def test_a_deleted_one_that_was_assumed_unchanged_is_deleted(self, project: Project) -> None:
         project.write("a", "1\n")
         project.write("b", "2\n")
