@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import os
-import secrets as random
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,9 +15,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from orchestrator import __version__
+from orchestrator import __version__, order
 from orchestrator.agent.journal import now
-from orchestrator.agent.plan import Activation, Plan
+from orchestrator.agent.plan import Plan
 from orchestrator.errors import InputError, PreflightRefused, Unreachable
 from orchestrator.link import courier
 from orchestrator.link.push import Order, push
@@ -33,10 +30,9 @@ from orchestrator.spec.hosts import Host, find_host, hosts_files
 from orchestrator.spec.quantity import show_duration
 from orchestrator.store import rundir
 from orchestrator.store.history import of_plan
-from orchestrator.store.record import Preflight, RunRecord, Sealed, Tree
+from orchestrator.store.record import Preflight, RunRecord, Tree
 from orchestrator.store.rundir import RunDir
 
-MIN_SECRET_LENGTH = 6
 ASK_AGAIN_S = 3.0
 
 
@@ -112,7 +108,7 @@ def load(state: Run) -> Run:
     """Read the experiment and its ledger, with every mistake in them."""
     prepared = prepare(state.options.experiment)
     project = repository.find(prepared.path.resolve().parent).top
-    secrets = _secrets(prepared.experiment.secrets)
+    secrets = order.secrets_of(prepared.experiment.secrets)
     count = len(prepared.jobs)
     state.teller.stage(
         "plan",
@@ -213,8 +209,8 @@ def seal(state: Run) -> Run:
     assert prepared is not None
     assert host is not None
     assert taken is not None
-    run_id = new_run_id(prepared.experiment.experiment)
-    plan = make_plan(run_id, prepared, host, taken)
+    run_id = order.new_run_id(prepared.experiment.experiment)
+    plan = order.make_plan(run_id, prepared, host, taken)
     folder = rundir.create(rundir.artifacts_dir(state.project), run_id)
     plan_text = plan.to_json()
     rundir.write_atomically(folder.plan, plan_text)
@@ -222,7 +218,7 @@ def seal(state: Run) -> Run:
     record = RunRecord(
         run_id=run_id,
         experiment=prepared.experiment.experiment,
-        experiment_file=_relative(prepared.path, state.project),
+        experiment_file=order.relative(prepared.path, state.project),
         host=state.host_name,
         carrier=host.carrier,
         created_at=now(),
@@ -232,7 +228,7 @@ def seal(state: Run) -> Run:
         code=taken.code.as_json(),
         caches=prepared.experiment.caches,
         preflight=state.preflight,
-        ledger=_seal_ledger(prepared, folder, state.project, taken),
+        ledger=order.seal_ledger(prepared, folder, state.project, taken),
         plan_sha256=hashlib.sha256(plan_text.encode("utf-8")).hexdigest(),
     )
     folder.write_record(record)
@@ -340,101 +336,6 @@ def _forget(state: Run) -> None:
     assert state.folder is not None
     anchor.forget(state.snapshot.repository, state.folder.run_id)
     shutil.rmtree(state.folder.path)
-
-
-def new_run_id(experiment: str) -> str:
-    """`20261129-130102-exp27-3f9a`: sorts by time, names the experiment, never repeats."""
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    return f"{stamp}-{experiment}-{random.token_hex(2)}"
-
-
-def make_plan(run_id: str, prepared: Prepared, host: Host, taken: Snapshot) -> Plan:
-    """The plan of one run."""
-    experiment = prepared.experiment
-    return Plan(
-        run_id=run_id,
-        experiment=experiment.experiment,
-        tree=taken.tree,
-        object_format=taken.repository.object_format,
-        caches=experiment.caches,
-        jobs=list(prepared.jobs),
-        needs={step: list(needs) for step, needs in prepared.needs.items()},
-        env=dict(experiment.env),
-        secrets=list(experiment.secrets),
-        activation=_activation(host),
-        code=taken.code.as_json(),
-    )
-
-
-def _activation(host: Host) -> Activation:
-    """What the host declares; on this machine, the environment that `orch` itself runs in."""
-    declared = Activation(
-        python=host.python,
-        venv=host.venv,
-        conda=host.conda,
-        modules=list(host.modules),
-        setup=host.setup,
-        env=dict(host.env),
-    )
-    if host.carrier != "local" or host.python or host.venv or host.conda:
-        return declared
-    in_venv = sys.prefix != sys.base_prefix
-    return replace(
-        declared,
-        venv=sys.prefix if in_venv else None,
-        python=None if in_venv else sys.executable,
-    )
-
-
-def _secrets(names: tuple[str, ...]) -> dict[str, str]:
-    """Values of the secret variables, from this environment.
-
-    Raises:
-        InputError: one is not set, or so short that it could not be masked in a log.
-    """
-    found = {}
-    for name in names:
-        value = os.environ.get(name)
-        if value is None:
-            raise InputError(
-                f"the secret `{name}` is not set", fix=f"export {name}=... before `orch run`"
-            )
-        if len(value) < MIN_SECRET_LENGTH:
-            raise InputError(
-                f"the secret `{name}` has {len(value)} characters and could not be masked in logs",
-                expected=f"at least {MIN_SECRET_LENGTH} characters",
-            )
-        found[name] = value
-    return found
-
-
-def _seal_ledger(
-    prepared: Prepared, folder: RunDir, project: Path, taken: Snapshot
-) -> Sealed | None:
-    """Copy the ledger into the run, with its hash and whether git holds it as it is."""
-    path = prepared.ledger_path
-    if path is None:
-        return None
-    content = path.read_bytes()
-    folder.ledger.write_bytes(content)
-    relative = _relative(path, project)
-    committed = taken.repository.git.run(
-        "diff", "--quiet", "HEAD", "--", relative, check=False
-    ).returncode
-    tracked = taken.repository.git.names("ls-files", "-z", "--", relative)
-    return Sealed(
-        file=relative,
-        sha256=hashlib.sha256(content).hexdigest(),
-        committed=committed == 0 and bool(tracked),
-        revision=taken.code.revision,
-    )
-
-
-def _relative(path: Path, top: Path) -> str:
-    try:
-        return path.resolve().relative_to(top.resolve()).as_posix()
-    except ValueError:
-        return str(path.resolve())
 
 
 def _keep_open(state: Run) -> None:

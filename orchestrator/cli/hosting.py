@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from orchestrator.cli.places import artifacts, host_of_run, project_dir
-from orchestrator.errors import InputError
+from orchestrator.errors import EvidenceError, InputError
 from orchestrator.link import courier, hostkeys, knownhosts, visits
 from orchestrator.report.words import harmless
 from orchestrator.source import anchor, repository
@@ -96,6 +96,15 @@ def gc(host: str | None, older_than: str, keep_bytes: str, dry_run: bool) -> Non
         f"{verb} {swept['packs_removed']} packs of file contents "
         f"({show_size(swept['blob_bytes_removed'])} of {show_size(swept['blob_bytes'])})"
     )
+    if swept["spares"] or swept["agents"]:
+        print(f"{verb} {swept['spares']} spare checkouts and {swept['agents']} agents")
+    if swept["busy"]:
+        print("a tree is arriving there: the file contents were left alone; try again later")
+    if swept["failed"]:
+        raise EvidenceError(
+            f"{len(swept['failed'])} could not be removed: {harmless(swept['failed'][0])}",
+            fix=f"look at it on {host_name}",
+        )
 
 
 def _gc_here(older_than_s: float, dry_run: bool, verb: str) -> None:
@@ -103,7 +112,11 @@ def _gc_here(older_than_s: float, dry_run: bool, verb: str) -> None:
     limit = time.time() - older_than_s
     found = repository.find(project_dir())
     for folder in rundir.run_dirs(artifacts()):
-        record = folder.read_record()
+        try:
+            record = folder.read_record()
+        except EvidenceError as error:
+            print(f"{folder.run_id} stays: {error}", file=sys.stderr)
+            continue
         if record.state != "home" or folder.record_file.stat().st_mtime > limit:
             continue
         print(f"{verb} {record.run_id}")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from orchestrator import reading, resume
 from orchestrator.cli.places import artifacts, host_of_run
-from orchestrator.errors import InputError
+from orchestrator.errors import EvidenceError, InputError
 from orchestrator.finish import judged, tell
 from orchestrator.link import visits
 from orchestrator.report.plain import PlainTeller
-from orchestrator.report.words import state_words
+from orchestrator.report.words import harmless, state_words
 from orchestrator.spec.hosts import Host
 from orchestrator.spec.quantity import show_size
 from orchestrator.store import check, rundir
@@ -29,11 +29,13 @@ def ls(json: bool, host: str | None) -> None:
         _list_on_host(host, json)
         return
     for folder in rundir.run_dirs(artifacts()):
-        record = folder.read_record()
-        if json:
-            print(record.model_dump_json(by_alias=True))
-        else:
-            print(_line(record))
+        try:
+            record = folder.read_record()
+        except EvidenceError as error:
+            # One damaged record must not hide the others.
+            print(f"{folder.run_id}  damaged: {error}", file=sys.stderr)
+            continue
+        print(record.model_dump_json(by_alias=True) if json else _line(record))
 
 
 def show(name: str, json: bool) -> int:
@@ -86,7 +88,8 @@ def _list_on_host(name: str, json: bool) -> None:
             continue
         word = "running" if state["alive"] else "ended" if state["ended"] else "lost"
         jobs = f"{state['ended_jobs']}/{state['jobs']} jobs"
-        print(f"{state['run_id']}  {word}  {jobs}  {show_size(state['size'])}")
+        damage = f"  damaged: {harmless(state['damage'])}" if state.get("damage") else ""
+        print(f"{state['run_id']}  {word}  {jobs}  {show_size(state['size'])}{damage}")
 
 
 def _show_unfinished(folder: RunDir, record: RunRecord) -> None:

@@ -213,6 +213,31 @@ def test_gc_leaves_a_run_alone_that_is_not_home(ran: Project) -> None:
     assert len(ran.runs) == 1
 
 
+def test_a_damaged_record_hides_no_other_run_and_is_not_removed(ran: Project) -> None:
+    whole = ran.last_run
+    damaged = whole.with_name("20250101-000000-old-aaaa")
+    damaged.mkdir()
+    (damaged / "run.json").write_text("{", "utf-8")
+
+    listed = ran.orch("ls")
+    ran.orch("gc", "--older-than", "1ms")
+
+    assert listed.code == 0
+    assert whole.name in listed.out
+    assert f"{damaged.name}  damaged" in listed.err
+    assert ran.runs == [damaged]
+
+
+def test_a_damaged_run_on_the_host_is_listed_with_what_is_wrong(ran: Project) -> None:
+    (ran.home / ".orch" / "runs" / ran.last_run.name / "plan.json").write_text("{", "utf-8")
+
+    listed = ran.orch("ls", "--host", "local")
+
+    assert listed.code == 0
+    assert f"{ran.last_run.name}  ended" in listed.out
+    assert "damaged: its journal or its plan cannot be read" in listed.out
+
+
 def test_unsent_lists_what_does_not_travel(project: Project) -> None:
     project.write(".gitignore", "*.log\nbuild/\n")
     project.write("a.log", "x")
