@@ -12,7 +12,7 @@ from orchestrator.store.rundir import read_json
 from orchestrator.verdict.measured import equal
 
 # What early agents called something else than it is; their evidence is read as it was meant.
-_MEANT = {"numa.memory": "info"}
+_MEANT = {"numa.memory": "condition"}
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,16 @@ def test_reads_both_snapshots(tmp_path: Path) -> None:
     assert found.get("caches") == Field("value", "cold")
 
 
+def test_what_early_agents_called_identity_is_read_as_it_was_meant(tmp_path: Path) -> None:
+    field = {"state": "value", "value": {"0": 1}, "severity": "identity"}
+    snapshot(tmp_path / "environment.before.json", **{"numa.memory": field, "cpu.model": field})
+
+    found = conditions.read(tmp_path, "cold")
+
+    assert found.before["numa.memory"].severity == "condition"
+    assert found.before["cpu.model"].severity == "identity"
+
+
 def test_an_absent_snapshot_leaves_everything_unknown(tmp_path: Path) -> None:
     found = conditions.read(tmp_path, "")
 
