@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from orchestrator.diff.blob import Blob
 from orchestrator.diff.lines.align import align
 from orchestrator.diff.listings.demangle import demangled
 from orchestrator.diff.pair import Pair, shorten
@@ -58,6 +59,25 @@ class Listing:
     compiler: tuple[str, ...] = ()
     module: tuple[str, ...] = ()
     """What stands outside the kernels, normalised: globals and constants."""
+
+
+def compare_texts(pair: Pair, parse: Callable[[str], Listing]) -> Record:
+    """Compare two listings as `parse` reads them.
+
+    Raises:
+        Unreadable: a side is no listing.
+    """
+    a, b = pair.read(lambda blob: parse(_text(blob, pair.limits.text_bytes)))
+    return compare(pair, a, b)
+
+
+def check_text(pair: Pair, parse: Callable[[str], Listing]) -> None:
+    """See whether side A, which equals side B, is a listing at all."""
+    parse(_text(pair.a, pair.limits.text_bytes))
+
+
+def _text(blob: Blob, most_bytes: int) -> str:
+    return blob.read(most_bytes).decode("utf-8", "backslashreplace")
 
 
 def compare(pair: Pair, a: Listing, b: Listing) -> Record:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from orchestrator.diff.blob import Blob
 from orchestrator.diff.listings import kernel
 from orchestrator.diff.listings.kernel import Kernel, Listing
 from orchestrator.diff.listings.renumber import Renumber
@@ -30,16 +29,11 @@ _OPCODE = re.compile(r"(?:@!?%?\w+\s+)?([a-z][a-z0-9_.:]*)")
 
 def compare(pair: Pair) -> Record:
     """Compare two PTX modules."""
-    a, b = pair.read(lambda blob: parse(_text(blob, pair.limits.text_bytes)))
-    return kernel.compare(pair, a, b)
+    return kernel.compare_texts(pair, parse)
 
 
 def check(pair: Pair) -> None:
-    parse(_text(pair.a, pair.limits.text_bytes))
-
-
-def _text(blob: Blob, most_bytes: int) -> str:
-    return blob.read(most_bytes).decode("utf-8", "backslashreplace")
+    kernel.check_text(pair, parse)
 
 
 @dataclass

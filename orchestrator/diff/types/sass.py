@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from orchestrator.diff.blob import Blob
 from orchestrator.diff.listings import kernel
 from orchestrator.diff.listings.kernel import Kernel, Listing
 from orchestrator.diff.listings.renumber import Renumber
@@ -33,16 +32,11 @@ _PREDICATE = re.compile(r"@!?U?P[T\d]+\s+")
 
 def compare(pair: Pair) -> Record:
     """Compare two listings."""
-    a, b = pair.read(lambda blob: parse(_text(blob, pair.limits.text_bytes)))
-    return kernel.compare(pair, a, b)
+    return kernel.compare_texts(pair, parse)
 
 
 def check(pair: Pair) -> None:
-    parse(_text(pair.a, pair.limits.text_bytes))
-
-
-def _text(blob: Blob, most_bytes: int) -> str:
-    return blob.read(most_bytes).decode("utf-8", "backslashreplace")
+    kernel.check_text(pair, parse)
 
 
 @dataclass
