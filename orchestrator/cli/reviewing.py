@@ -7,8 +7,7 @@ from functools import partial
 
 from orchestrator import reading
 from orchestrator.cli.places import artifacts, project_dir
-from orchestrator.diff.comparison import between_runs
-from orchestrator.diff.record import Record
+from orchestrator.diff.comparison import Comparison, between_runs
 from orchestrator.errors import InputError
 from orchestrator.report.view import RunView
 from orchestrator.review.decision import place_of
@@ -22,7 +21,9 @@ def review(name: str, against: str, port: int, tty: bool, open_browser: bool) ->
     """0 when everything was accepted, 1 when something was rejected, 3 while something is open."""
     view = reading.view(rundir.find(artifacts(), name))
     other = None if against == LEDGER else reading.view(rundir.find(artifacts(), against))
-    desk = Desk(view, other, _differences(other, view), by=_reviewer())
+    found = _comparison(other, view)
+    differences = [r for r in found.artifacts if r.status != "equal"] if found else []
+    desk = Desk(view, other, differences, by=_reviewer(), comparison=found)
     done = _in_terminal(desk) if tty else _in_browser(desk, port, open_browser)
     if done is None:
         print(f"left with {len(desk.open)} open; decisions so far: {place_of(view.folder)}")
@@ -69,9 +70,8 @@ def _reviewer() -> str:
     return done.stdout.strip()
 
 
-def _differences(other: RunView | None, view: RunView) -> list[Record]:
-    """What differs from another run; where nothing does, there is nothing to decide."""
+def _comparison(other: RunView | None, view: RunView) -> Comparison | None:
     if other is None:
-        return []
-    print(f"comparing the artifacts with those of {other.record.run_id} ...", flush=True)
-    return [r for r in between_runs(other.folder, view.folder) if r.status != "equal"]
+        return None
+    print(f"comparing with {other.record.run_id} ...", flush=True)
+    return between_runs(other.folder, view.folder)

@@ -163,16 +163,15 @@ def compare(
     )
 
 
-def between_runs(a: RunDir, b: RunDir, *, bounds: Limits = limits.DEFAULT) -> tuple[Record, ...]:
-    """Every artifact of two runs that are home, each pair as one record, worst first.
+def between_runs(a: RunDir, b: RunDir, *, bounds: Limits = limits.DEFAULT) -> Comparison:
+    """Two runs that are home; A is what B is held against.
 
-    This is what other rooms ask for; A is what B is held against. The `compare:` rules are those of
-    the experiments, and what they ignore is left out.
+    The `compare:` rules are those of the experiments, and what they ignore is left out.
 
     Raises:
         EvidenceError: a run is damaged, or not home.
     """
-    return compare(str(a.path), str(b.path), a.path.parent, bounds=bounds).artifacts
+    return compare(str(a.path), str(b.path), a.path.parent, bounds=bounds)
 
 
 def _portable(value: Any) -> Any:

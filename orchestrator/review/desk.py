@@ -9,6 +9,7 @@ from pathlib import Path
 
 from orchestrator.agent.journal import now
 from orchestrator.diff.blob import Blob
+from orchestrator.diff.comparison import Comparison
 from orchestrator.diff.confined import Confined
 from orchestrator.diff.record import Record
 from orchestrator.diff.refusal import Skipped, Unreadable
@@ -41,8 +42,17 @@ class Desk:
         other: RunView | None = None,
         records: Sequence[Record] = (),
         by: str = "",
+        comparison: Comparison | None = None,
     ) -> None:
-        self.view, self.other, self.by = view, other, by
+        """Begin a review.
+
+        Args:
+            other: the run that `view` is held against; None for its ledger.
+            records: the artifacts that differ from those of `other`, to be decided.
+            by: who decides.
+            comparison: what else is known of both runs, to be read.
+        """
+        self.view, self.other, self.by, self.comparison = view, other, by, comparison
         against = other.record.run_id if other else "ledger"
         subjects = [*of_items(view.items), *of_records(records, against)]
         self.subjects: Mapping[str, Subject] = {subject.id: subject for subject in subjects}

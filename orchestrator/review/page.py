@@ -16,6 +16,7 @@ from orchestrator.report.html.sections import (
     sweeps,
     timeline,
 )
+from orchestrator.review import against
 from orchestrator.review.content import File, by_path
 from orchestrator.review.decision import Decision
 from orchestrator.review.desk import Desk
@@ -75,6 +76,8 @@ def page(desk: Desk) -> str:
     """The page as it stands now."""
     subjects = sorted(desk.subjects.values(), key=_open_first)
     evidence = [found for build in EVIDENCE if (found := build(desk.view)) is not None]
+    if desk.comparison is not None:
+        evidence.insert(0, against.section(desk.comparison))
     return (
         templates("orchestrator.review")
         .get_template("review.html.j2")

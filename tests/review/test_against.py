@@ -19,7 +19,7 @@ from tests.conftest import Project
 
 @pytest.fixture
 def records(before: RunDir, after: RunDir) -> tuple[Record, ...]:
-    return between_runs(before, after)
+    return between_runs(before, after).artifacts
 
 
 def card_of(text: str, ending: str) -> str:
@@ -55,13 +55,32 @@ def test_the_page_shows_both_sides_of_each_difference(
     assert len(re.findall(r'<img [^>]*src="file/[ab]\d+"', image)) == 2
 
 
+def test_the_page_shows_what_else_is_known_of_both(
+    project: Project,
+    view: RunView,
+    before: RunDir,
+    after: RunDir,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(project.path)
+
+    text = page(Desk(view, reading.view(before), comparison=between_runs(before, after)))
+
+    section = text[text.index('<section id="against"') :]
+    section = section[: section.index("</section>")]
+    assert f"orch source diff {before.run_id} {after.run_id}" in section
+    assert re.search(r"too few</span>.*?time <span.*?10 us.*?13 us.*?1\.300", section, re.DOTALL)
+    assert "states of the host differ" in section
+    assert "rounds: 8" in section
+
+
 def test_the_command_asks_about_the_differences(
     project: Project, before: RunDir, after: RunDir
 ) -> None:
     told = project.orch("review", after.run_id, "--against", before.run_id, "--tty")
 
     assert told.code == 3
-    assert f"comparing the artifacts with those of {before.run_id}" in told.out
+    assert f"comparing with {before.run_id}" in told.out
     # Three predictions; a log, an image and a tensor of each of two points.
     assert "1 of 9" in told.out
     assert "left with 9 open" in told.out

@@ -70,6 +70,7 @@ def test_a_review_from_the_first_look_to_the_end(
             page = seen.page
             assert page.locator("#open-count").inner_text() == "9"
             look(seen)
+            assert page.locator("#against").get_by_text("1.300").first.is_visible()
 
             page.get_by_role("button", name="misses", exact=True).click()
             shown = page.locator("article.card:visible")

@@ -34,7 +34,7 @@ def condition_parts(found: ConditionDiff) -> Iterator[RenderableType]:
         count = len(found.identity)
         yield Text(f"conditions: {counted(count, 'fact')} of identity differ", style="bold yellow")
         yield _changes(found.identity, bold=True)
-    state = sorted(found.state, key=_by_size)
+    state = sorted(found.state, key=by_size)
     if state:
         yield Text(f"conditions: {counted(len(state), 'state')} differ", style="dim")
         yield _changes(state[:_MOST_STATE])
@@ -46,7 +46,7 @@ def condition_parts(found: ConditionDiff) -> Iterator[RenderableType]:
     yield Text(words, style="dim")
 
 
-def _by_size(change: Change) -> tuple[float, str]:
+def by_size(change: Change) -> tuple[float, str]:
     """The largest relative change first; what is no number before all numbers."""
     return (-abs(change.delta) if change.delta is not None else -float("inf"), change.name)
 
@@ -58,15 +58,15 @@ def _changes(changes: Sequence[Change], *, bold: bool = False) -> Table:
         style = "bold" if bold else ""
         table.add_row(
             Text(f"  {one_line(change.name)}", style=style),
-            _field(change.a),
+            field_text(change.a),
             "->",
-            _field(change.b),
+            field_text(change.b),
             delta,
         )
     return table
 
 
-def _field(field: Field) -> Text:
+def field_text(field: Field) -> Text:
     if field.state == "value":
         if field.unit == "By" and isinstance(field.value, int):
             return Text(show_size(field.value))

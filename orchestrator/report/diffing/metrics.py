@@ -49,14 +49,14 @@ def _add_metric(table: Table, metric: MetricDiff) -> None:
     table.add_row(
         Text(metric.outcome.replace("_", " "), style=STATUS_STYLES[metric.outcome]),
         Text.assemble(one_line(metric.metric), (f"  {one_line(place)}", "dim")),
-        _level(found.a, found.unit),
-        _level(found.b, found.unit),
-        "" if found.ratio is None else _ratio(found.ratio),
-        Text(_classes(found.a, found.b), style="dim"),
+        level_text(found.a, found.unit),
+        level_text(found.b, found.unit),
+        "" if found.ratio is None else ratio_text(found.ratio),
+        Text(classes_of(found.a, found.b), style="dim"),
     )
 
 
-def _level(level: Level, unit: str) -> Text:
+def level_text(level: Level, unit: str) -> Text:
     """The centre and, in brackets, the range of the blocks and how many they are."""
     if level.point_class == "exact":
         value = "-" if level.value is None else show_value(level.value, unit)
@@ -70,11 +70,11 @@ def _level(level: Level, unit: str) -> Text:
     )
 
 
-def _ratio(ratio: float) -> str:
+def ratio_text(ratio: float) -> str:
     return f"{ratio:.3f}" if 0.01 <= ratio < 100 else f"{ratio:.3g}"
 
 
-def _classes(a: Level, b: Level) -> str:
+def classes_of(a: Level, b: Level) -> str:
     if a.point_class == "exact":
         return ""
     classes = dict.fromkeys(level.point_class.replace("_", " ") for level in (a, b))
