@@ -12,7 +12,12 @@ from kernels.moe.configs import Config, HopperConfig, PortableConfig
 from kernels.moe.routing import KINDS
 from kernels.moe.shapes import NAMED, Shape
 
-DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
+DTYPES = {
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float32": torch.float32,
+    "fp8": torch.float8_e4m3fn,
+}
 
 
 def add_problem(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +30,12 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
     size.add_argument("--hidden", type=int)
     size.add_argument("--inter", type=int)
     parser.add_argument("--routing", choices=KINDS, default="uniform")
-    parser.add_argument("--dtype", choices=sorted(DTYPES), default="bfloat16")
+    parser.add_argument(
+        "--dtype",
+        choices=sorted(DTYPES),
+        default="bfloat16",
+        help="fp8: e4m3 weights in 128 x 128 blocks, bfloat16 activations rounded on the way",
+    )
     parser.add_argument("--seed", type=int, default=0)
 
 
