@@ -8,9 +8,10 @@ from typing import Any
 import torch
 
 from kernels.epilogue import triton_kernels as epilogue
-from kernels.moe import grouped_gemm, hopper_launch, schedule_kernels
-from kernels.moe.configs import HopperConfig, PortableConfig, default_portable
+from kernels.moe import grouped_gemm, hopper_launch, scaled_gemm, schedule_kernels
+from kernels.moe.configs import HopperConfig, PortableConfig, default_portable, default_scaled
 from kernels.moe.hopper import sm90_moe_kernel
+from kernels.moe.scaled import BLOCK, DTYPE, groups_of
 from kernels.moe.shapes import NAMED
 
 SHAPE = NAMED["a"]
@@ -36,6 +37,16 @@ def builds(target: str) -> Iterator[tuple[str, Build]]:
         config = default_portable(rows, on_gpu=True)
         yield f"moe.gate_up.{config.rows}", lambda config=config: _gate_up(config)
         yield f"moe.down.{config.rows}", lambda config=config: _down(config)
+    # gfx942 multiplies another 8-bit float, so there e4m3 codes are widened, as on sm_80.
+    native = target == "sm_90"
+    yield "moe.scaled.quantise", lambda: _quantise(native)
+    for rows in (8, 256):
+        config = default_scaled(rows, on_gpu=True, native=native)
+        yield (
+            f"moe.scaled.gate_up.{config.rows}",
+            lambda config=config: _scaled_gate_up(config, native),
+        )
+        yield f"moe.scaled.down.{config.rows}", lambda config=config: _scaled_down(config, native)
     yield "moe.combine", _combine
     yield "moe.activation", _activation
     if target == "sm_90":
@@ -104,6 +115,48 @@ def _down(config: PortableConfig) -> Any:
         operand(ROWS, SHAPE.inter), w2, operand(ROWS, SHAPE.hidden), integers(ROWS), weights,
         integers(800), integers(5), SHAPE.hidden, SHAPE.inter, *w2.stride(),
         TOP_K=SHAPE.top_k, ATOMIC=False, **_blocks(config), grid=(800,),
+    )  # fmt: skip
+
+
+def _codes(*size: int, native: bool) -> torch.Tensor:
+    return operand(*size, dtype=DTYPE if native else torch.uint8)
+
+
+def _scales(*size: int) -> torch.Tensor:
+    return operand(*size, dtype=torch.float32)
+
+
+def _quantise(native: bool) -> Any:
+    x = operand(SHAPE.tokens, SHAPE.hidden)
+    return scaled_gemm.quantise_kernel.warmup(
+        x, _codes(*x.shape, native=native), _scales(SHAPE.tokens, groups_of(SHAPE.hidden)),
+        *x.shape, *x.stride(), ROWS=16, NATIVE=native, num_warps=4,
+        grid=(SHAPE.tokens // 16, SHAPE.hidden // BLOCK),
+    )  # fmt: skip
+
+
+def _scaled_gate_up(config: PortableConfig, native: bool) -> Any:
+    x, h = (SHAPE.tokens, SHAPE.hidden), (ROWS, SHAPE.inter)
+    w13 = _codes(SHAPE.experts, 2 * SHAPE.inter, SHAPE.hidden, native=native)
+    scales = _scales(SHAPE.experts, *(groups_of(side) for side in w13.shape[1:]))
+    return scaled_gemm.scaled_gate_up_kernel.warmup(
+        _codes(*x, native=native), _scales(x[0], groups_of(x[1])), w13, scales,
+        _codes(*h, native=native), _scales(h[0], groups_of(h[1])),
+        integers(ROWS), integers(800), integers(5),
+        SHAPE.hidden, SHAPE.inter, *w13.stride(), *scales.stride(), TOP_K=SHAPE.top_k,
+        ACTIVATE=True, NATIVE=native, **_blocks(config), grid=(800,),
+    )  # fmt: skip
+
+
+def _scaled_down(config: PortableConfig, native: bool) -> Any:
+    h = (ROWS, SHAPE.inter)
+    w2 = _codes(SHAPE.experts, SHAPE.hidden, SHAPE.inter, native=native)
+    scales = _scales(SHAPE.experts, *(groups_of(side) for side in w2.shape[1:]))
+    return scaled_gemm.scaled_down_kernel.warmup(
+        _codes(*h, native=native), _scales(h[0], groups_of(h[1])), w2, scales,
+        operand(ROWS, SHAPE.hidden), integers(ROWS), _scales(SHAPE.tokens, SHAPE.top_k),
+        integers(800), integers(5), SHAPE.hidden, SHAPE.inter, *w2.stride(), *scales.stride(),
+        TOP_K=SHAPE.top_k, ATOMIC=False, NATIVE=native, **_blocks(config), grid=(800,),
     )  # fmt: skip
 
 

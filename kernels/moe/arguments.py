@@ -84,5 +84,10 @@ def config_of(args: argparse.Namespace, chosen: Config) -> Config:
     return replace(chosen, **given)
 
 
-def what_this_proves() -> str:
-    return f"backend {BACKEND.value}: this measures {BACKEND.proves}"
+def say_what_fp8_leaves_open(args: argparse.Namespace) -> None:
+    """Tell that a machine without e4m3 products runs other source than one with them."""
+    if args.dtype == "fp8" and BACKEND is Backend.INTERPRETER:
+        print(
+            "fp8 here widens its operands, as sm_80 and AMD do: products of e4m3 (sm_89, sm_90),"
+            " their precision and their rounding instructions are not run"
+        )

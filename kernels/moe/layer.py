@@ -36,8 +36,8 @@ def moe(
 
     Args:
         x: (T, H) bfloat16, float16 or float32; any strides on the portable path.
-        w13, w2: (E, 2 * I, H) and (E, H, I) of the same dtype, or both `BlockScaled`: then x and the
-            hidden rows are rounded to e4m3 too, one scale for each 128 columns of a row.
+        w13, w2: (E, 2 * I, H) and (E, H, I) of the same dtype, or both `BlockScaled`: then x and
+            the hidden rows are rounded to e4m3 too, one scale for each 128 columns of a row.
         ids: (T, k) int32 or int64; ids outside [0, E) are dropped.
         weights: (T, k) float32.
         config: variant to run; chosen by size when not given.

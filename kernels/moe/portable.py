@@ -47,9 +47,7 @@ def quantise(x: torch.Tensor, into: GroupScaled) -> None:
     )  # fmt: skip
 
 
-def gate_up(
-    x: torch.Tensor, w13: Weights, workspace: Workspace, *, activate: bool = True
-) -> None:
+def gate_up(x: torch.Tensor, w13: Weights, workspace: Workspace, *, activate: bool = True) -> None:
     """Layer 0 into `workspace.h`; without activation into its first rows, 2 * I wide.
 
     Block-scaled weights multiply `workspace.x`, which `quantise` has made of x.
@@ -88,9 +86,7 @@ def down(
     table = (schedule.choice_of_row, weights, schedule.tiles, schedule.totals)
     options = _options(workspace) | {"ATOMIC": atomic}
     if not isinstance(w2, BlockScaled):
-        grouped_gemm.down_kernel[(grid,)](
-            h, w2, y, *table, hidden, inter, *w2.stride(), **options
-        )
+        grouped_gemm.down_kernel[(grid,)](h, w2, y, *table, hidden, inter, *w2.stride(), **options)
         return
     assert isinstance(h, GroupScaled)
     native = multiplies_e4m3(y.device)

@@ -23,7 +23,8 @@ def moe_reference(
 
     Args:
         x: (T, H) activations.
-        w13: (E, 2 * I, H), or `BlockScaled`; an expert's first I rows are its gate, its last I its up projection.
+        w13: (E, 2 * I, H), or `BlockScaled`; an expert's first I rows are its gate, its last I its
+            up projection.
         w2: (E, H, I) down projection, `BlockScaled` where w13 is.
         ids: (T, k) integers; a choice outside [0, E) contributes nothing.
         weights: (T, k) router weights.

@@ -99,9 +99,7 @@ def unsuited(config: Config, *, scaled: bool) -> str | None:
     """Why a variant cannot run on this machine or on such weights, or None."""
     if isinstance(config, PortableConfig):
         if scaled and (config.columns != BLOCK or BLOCK % config.inner):
-            return (
-                f"block-scaled weights need {BLOCK} columns, and inner steps that divide {BLOCK}"
-            )
+            return f"block-scaled weights need {BLOCK} columns, and inner steps that divide {BLOCK}"
         return None
     if scaled:
         return "the Hopper kernel takes no block-scaled weights; use the portable path"
