@@ -69,7 +69,7 @@ def compare(
     from kernels.moe.layer import moe, reserve
     from kernels.moe.peers import ALL, UnavailableError
     from kernels.moe.schedule import build
-    from kernels.timing.evidence import kernel_names, output_hash
+    from kernels.timing.evidence import kernel_names
     from kernels.timing.rounds import Timed, interleave
 
     x = problem.x
@@ -111,7 +111,8 @@ def compare(
     unrounded = problem.unquantised().reference() if problem.scaled and len(outs) > 1 else truth
     for name in outs:
         right = truth if name == OURS else unrounded
-        passed &= tell(name, samples[name], outs[name], right, output_hash(outs[name]))
+        bound = problem.bound if name == OURS else PEER_ERROR_BOUND
+        passed &= tell(name, samples[name], outs[name], right, bound)
         if name != OURS:
             ratio = samples[OURS].ratio_to(samples[name])
             print(f"      ours / {name}: {ratio:.3f}")
@@ -129,18 +130,18 @@ def compare(
     return passed
 
 
-def tell(name: str, samples: Samples, out: object, truth: object, digest: str) -> bool:
+def tell(name: str, samples: Samples, out: object, truth: object, bound: float) -> bool:
     """Print and record one implementation's time, if its output is right."""
     import torch
 
-    from kernels.accuracy import REL_L2_BOUND, rel_l2, within
+    from kernels.accuracy import rel_l2, within
+    from kernels.timing.evidence import output_hash
 
     assert isinstance(out, torch.Tensor)
     assert isinstance(truth, torch.Tensor)
     error = rel_l2(out, truth)
-    bound = REL_L2_BOUND[out.dtype] if name == OURS else PEER_ERROR_BOUND
     metric = "e2e" if name == OURS else f"e2e.{name}"
-    check = {"rel_l2": error if error == error else None, "output_sha256": digest}
+    check = {"rel_l2": error if error == error else None, "output_sha256": output_hash(out)}
     if not within(error, bound):
         print(f"WRONG {name}: relative L2 error {error:.3e}, bound {bound:.0e}: no time")
         record(metric, None, "us", check=check, status="error", note=f"rel_l2 {error}")
@@ -162,10 +163,7 @@ def tell_floor(problem: Problem, samples: Samples, ceilings: Ceilings | None) ->
     """Compare with what the operations and bytes need at this run's own ceilings."""
     if ceilings is None:
         return True
-    from kernels.e4m3 import multiplies_e4m3
-
-    # Tensor cores that take e4m3 do twice the 16-bit rate, which is what was measured.
-    faster = 2 if problem.scaled and multiplies_e4m3(problem.x.device) else 1
+    faster = problem.product_rate
     floor_us = problem.shape.floor_us(
         problem.active_experts,
         problem.x.itemsize,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from kernels.accuracy import E4M3_REL_L2_BOUND, REL_L2_BOUND, poisoned, rel_l2, within
+from kernels.accuracy import E4M3_REL_L2_BOUND, poisoned, rel_l2, within
 from kernels.backend import BACKEND, Backend
 from kernels.moe import table_check
 from kernels.moe.configs import Config
@@ -55,7 +55,7 @@ class Subject:
 
     @property
     def bound(self) -> float:
-        return REL_L2_BOUND[self.problem.x.dtype]
+        return self.problem.bound
 
 
 def subject(problem: Problem, config: Config) -> Subject:

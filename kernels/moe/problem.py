@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from kernels.accuracy import E4M3_PRODUCT_REL_L2_BOUND, REL_L2_BOUND
 from kernels.backend import BACKEND
+from kernels.e4m3 import multiplies_e4m3
 from kernels.moe.reference import moe_reference
 from kernels.moe.routing import Routing, draw_routing
 from kernels.moe.scaled import DTYPE as SCALED_DTYPE
@@ -47,6 +49,18 @@ class Problem:
     @property
     def scaled(self) -> bool:
         return isinstance(self.w13, BlockScaled)
+
+    @property
+    def bound(self) -> float:
+        """Relative L2 error that the layer's output may have against `reference`."""
+        if self.scaled and multiplies_e4m3(self.x.device):
+            return E4M3_PRODUCT_REL_L2_BOUND
+        return REL_L2_BOUND[self.x.dtype]
+
+    @property
+    def product_rate(self) -> int:
+        """Products' rate as a multiple of the 16-bit one: 2 on tensor cores that take e4m3."""
+        return 2 if self.scaled and multiplies_e4m3(self.x.device) else 1
 
     @property
     def weight_bytes(self) -> float:

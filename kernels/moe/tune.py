@@ -95,7 +95,7 @@ def tune(name: str, problem: Problem, tried: Sequence[Config], rounds: int) -> C
     """The fastest right candidate, or None; tells every one's time and ratio to grouped_mm."""
     import torch
 
-    from kernels.accuracy import REL_L2_BOUND, rel_l2, within
+    from kernels.accuracy import rel_l2, within
     from kernels.moe.layer import moe, reserve
     from kernels.moe.peers import UnavailableError, grouped_mm
     from kernels.timing.rounds import Timed, interleave
@@ -116,7 +116,7 @@ def tune(name: str, problem: Problem, tried: Sequence[Config], rounds: int) -> C
         except (RuntimeError, ValueError) as refused:
             print(f"{name}: {config} did not run: {refused}")
             continue
-        if not within(error, REL_L2_BOUND[x.dtype]):
+        if not within(error, problem.bound):
             print(f"{name}: {config} is wrong: relative L2 error {error:.3e}")
             continue
 

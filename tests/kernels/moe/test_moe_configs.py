@@ -101,11 +101,12 @@ def test_block_scaled_weights_have_entries_and_a_rule_of_their_own(
 
 @pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize("on_gpu", [False, True])
+@pytest.mark.parametrize("aligned", [False, True])
 @pytest.mark.parametrize("rows", [1, 16, 17, 4096])
 def test_the_rule_for_block_scaled_weights_gives_what_the_kernels_take(
-    rows: int, on_gpu: bool, native: bool
+    rows: int, aligned: bool, on_gpu: bool, native: bool
 ) -> None:
-    chosen = configs.default_scaled(rows, on_gpu=on_gpu, native=native)
+    chosen = configs.default_scaled(rows, on_gpu=on_gpu, native=native, aligned=aligned)
 
     assert unsuited(chosen, scaled=True) is None
 
