@@ -1,9 +1,9 @@
 """The 8-bit float e4m3 (OCP, without infinities) inside kernels, with or without hardware for it.
 
-Where a GPU multiplies e4m3 (sm_89 and newer) tensors keep that type and every function here is the
-plain operation (`NATIVE`). Elsewhere tensors are passed as uint8 and these functions work on codes:
-on sm_80, on AMD (whose gfx942 multiplies another 8-bit float), and in the Triton 3.6 interpreter,
-which rounds ties away from even, turns NaN into 384 and the code of NaN into 480.
+Where a GPU multiplies e4m3 (`backend.multiplies_e4m3`) tensors keep that type, and every function
+here is the plain operation (`NATIVE`). Elsewhere tensors are passed as uint8 and these functions
+work on codes: on sm_80, on AMD (whose gfx942 multiplies another 8-bit float), and in the Triton 3.6
+interpreter, which rounds ties away from even, turns NaN into 384 and the code of NaN into 480.
 """
 
 from __future__ import annotations
@@ -12,22 +12,12 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.backend import BACKEND, Backend
 from kernels.interpreted import dot
 
-LARGEST = 448.0
-
 GROUP = tl.constexpr(128)
-_LARGEST = tl.constexpr(LARGEST)
-_SMALLEST_SCALE = tl.constexpr(2.0**-126)
+_LARGEST = tl.constexpr(torch.finfo(torch.float8_e4m3fn).max)
+_SMALLEST_SCALE = tl.constexpr(torch.finfo(torch.float32).tiny)
 _SMALLEST_NORMAL = tl.constexpr(2.0**-6)
-
-
-def multiplies_e4m3(device: torch.device) -> bool:
-    """Whether `tl.dot` takes e4m3 operands on this device; without, they are widened first."""
-    if BACKEND is not Backend.GPU or device.type != "cuda" or torch.version.hip:
-        return False
-    return torch.cuda.get_device_capability(device) >= (8, 9)
 
 
 def operand(values: torch.Tensor, *, native: bool) -> torch.Tensor:

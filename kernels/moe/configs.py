@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from kernels.e4m3 import multiplies_e4m3
+from kernels.backend import multiplies_e4m3
 from kernels.moe.plan import Cut
 from kernels.moe.shapes import Shape
 

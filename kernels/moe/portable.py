@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 import triton
 
-from kernels.backend import BACKEND, Backend
-from kernels.e4m3 import multiplies_e4m3, operand
+from kernels.backend import BACKEND, Backend, multiplies_e4m3
+from kernels.e4m3 import operand
 from kernels.moe import grouped_gemm, scaled_gemm
 from kernels.moe.configs import PortableConfig
 from kernels.moe.scaled import BLOCK, BlockScaled, GroupScaled, Weights

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from kernels.accuracy import E4M3_PRODUCT_REL_L2_BOUND, REL_L2_BOUND
-from kernels.backend import BACKEND
-from kernels.e4m3 import multiplies_e4m3
+from kernels.backend import BACKEND, multiplies_e4m3
 from kernels.moe.reference import moe_reference
 from kernels.moe.routing import Routing, draw_routing
 from kernels.moe.scaled import DTYPE as SCALED_DTYPE
