@@ -111,6 +111,18 @@ def test_the_rule_for_block_scaled_weights_gives_what_the_kernels_take(
     assert unsuited(chosen, scaled=True) is None
 
 
+def test_rows_read_byte_by_byte_get_small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
+    gpu = torch.device("cuda")
+
+    rows = {
+        hidden: choose(Shape(4096, 8, 8, hidden, 768), torch.float8_e4m3fn, gpu, hopper=True).rows
+        for hidden in (1000, 1008)
+    }
+
+    assert rows == {1000: 16, 1008: 64}
+
+
 def test_few_rows_an_expert_get_small_tiles() -> None:
     chosen = [configs.default_hopper(rows) for rows in (4, 32, 256)]
 

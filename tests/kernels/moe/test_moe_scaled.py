@@ -63,6 +63,7 @@ def test_the_kernel_rounds_rows_as_torch_does(dtype: torch.dtype, size: tuple[in
     rows = (torch.randn(size) * torch.logspace(-4, 3, size[0])[:, None]).to(DEVICE, dtype)
     rows[size[0] // 2] = 0.0
     rows[0, 0] = math.nan
+    rows[-1] = math.nan
     into = empty_groups(*size, DEVICE)
     into.poison()
 
@@ -72,7 +73,9 @@ def test_the_kernel_rounds_rows_as_torch_does(dtype: torch.dtype, size: tuple[in
     assert torch.equal(into.scales, expected.scales)
     codes, right = into.values.view(torch.uint8), expected.values.view(torch.uint8)
     assert torch.equal(codes & 0x7F, right & 0x7F)
-    assert torch.equal(codes[1:], right[1:])
+    # The sign of NaN is nobody's promise.
+    numbers = (right & 0x7F) != 0x7F
+    assert torch.equal(codes[numbers], right[numbers])
 
 
 @pytest.mark.parametrize(
