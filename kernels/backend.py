@@ -73,3 +73,10 @@ def select() -> Backend:
 
 
 BACKEND = select()
+
+
+def multiplies_e4m3(device: torch.device) -> bool:
+    """Whether `tl.dot` takes e4m3 operands on this device; without, they are widened first."""
+    if BACKEND is not Backend.GPU or device.type != "cuda" or torch.version.hip:
+        return False
+    return torch.cuda.get_device_capability(device) >= (8, 9)

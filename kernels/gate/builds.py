@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from kernels.epilogue import triton_kernels as epilogue
-from kernels.moe import grouped_gemm, hopper_launch, schedule_kernels
-from kernels.moe.configs import HopperConfig, PortableConfig, default_portable
+from kernels.moe import grouped_gemm, hopper_launch, scaled_gemm, schedule_kernels
+from kernels.moe.configs import HopperConfig, PortableConfig, default_portable, default_scaled
 from kernels.moe.hopper import sm90_moe_kernel
-from kernels.moe.shapes import NAMED
+from kernels.moe.scaled import BLOCK, DTYPE, groups_of
+from kernels.moe.shapes import NAMED, Shape
 
 SHAPE = NAMED["a"]
 ROWS = SHAPE.tokens * SHAPE.top_k
+# Rows that begin at no multiple of 16 bytes in 8-bit floats.
+ODD_SHAPE = replace(SHAPE, hidden=1000, inter=200)
 HOPPER_VARIANTS = (
     HopperConfig(128, 64, 4, 56),
     HopperConfig(128, 32, 4, 48),
@@ -36,6 +40,19 @@ def builds(target: str) -> Iterator[tuple[str, Build]]:
         config = default_portable(rows, on_gpu=True)
         yield f"moe.gate_up.{config.rows}", lambda config=config: _gate_up(config)
         yield f"moe.down.{config.rows}", lambda config=config: _down(config)
+    # gfx942 multiplies another 8-bit float, so there e4m3 codes are widened, as on sm_80.
+    native = target == "sm_90"
+    yield "moe.scaled.quantise", lambda: _quantise(native)
+    for rows in (8, 256):
+        config = default_scaled(rows, on_gpu=True, native=native)
+        yield (
+            f"moe.scaled.gate_up.{config.rows}",
+            lambda config=config: _scaled_gate_up(config, native),
+        )
+        yield f"moe.scaled.down.{config.rows}", lambda config=config: _scaled_down(config, native)
+    odd = default_scaled(8, on_gpu=True, native=native, aligned=False)
+    yield "moe.scaled.gate_up.odd", lambda: _scaled_gate_up(odd, native, ODD_SHAPE)
+    yield "moe.scaled.down.odd", lambda: _scaled_down(odd, native, ODD_SHAPE)
     yield "moe.combine", _combine
     yield "moe.activation", _activation
     if target == "sm_90":
@@ -104,6 +121,48 @@ def _down(config: PortableConfig) -> Any:
         operand(ROWS, SHAPE.inter), w2, operand(ROWS, SHAPE.hidden), integers(ROWS), weights,
         integers(800), integers(5), SHAPE.hidden, SHAPE.inter, *w2.stride(),
         TOP_K=SHAPE.top_k, ATOMIC=False, **_blocks(config), grid=(800,),
+    )  # fmt: skip
+
+
+def _codes(*size: int, native: bool) -> torch.Tensor:
+    return operand(*size, dtype=DTYPE if native else torch.uint8)
+
+
+def _scales(*size: int) -> torch.Tensor:
+    return operand(*size, dtype=torch.float32)
+
+
+def _quantise(native: bool) -> Any:
+    x = operand(SHAPE.tokens, SHAPE.hidden)
+    return scaled_gemm.quantise_kernel.warmup(
+        x, _codes(*x.shape, native=native), _scales(SHAPE.tokens, groups_of(SHAPE.hidden)),
+        *x.shape, *x.stride(), ROWS=16, NATIVE=native, num_warps=4,
+        grid=(SHAPE.tokens // 16, SHAPE.hidden // BLOCK),
+    )  # fmt: skip
+
+
+def _scaled_gate_up(config: PortableConfig, native: bool, shape: Shape = SHAPE) -> Any:
+    x, h = (shape.tokens, shape.hidden), (ROWS, shape.inter)
+    w13 = _codes(shape.experts, 2 * shape.inter, shape.hidden, native=native)
+    scales = _scales(shape.experts, *(groups_of(side) for side in w13.shape[1:]))
+    return scaled_gemm.scaled_gate_up_kernel.warmup(
+        _codes(*x, native=native), _scales(x[0], groups_of(x[1])), w13, scales,
+        _codes(*h, native=native), _scales(h[0], groups_of(h[1])),
+        integers(ROWS), integers(800), integers(5),
+        shape.hidden, shape.inter, *w13.stride(), *scales.stride(), TOP_K=shape.top_k,
+        ACTIVATE=True, NATIVE=native, **_blocks(config), grid=(800,),
+    )  # fmt: skip
+
+
+def _scaled_down(config: PortableConfig, native: bool, shape: Shape = SHAPE) -> Any:
+    h = (ROWS, shape.inter)
+    w2 = _codes(shape.experts, shape.hidden, shape.inter, native=native)
+    scales = _scales(shape.experts, *(groups_of(side) for side in w2.shape[1:]))
+    return scaled_gemm.scaled_down_kernel.warmup(
+        _codes(*h, native=native), _scales(h[0], groups_of(h[1])), w2, scales,
+        operand(ROWS, shape.hidden), integers(ROWS), _scales(shape.tokens, shape.top_k),
+        integers(800), integers(5), shape.hidden, shape.inter, *w2.stride(), *scales.stride(),
+        TOP_K=shape.top_k, ATOMIC=False, NATIVE=native, **_blocks(config), grid=(800,),
     )  # fmt: skip
 
 

@@ -17,7 +17,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kernels.backend import BACKEND, Backend
-from kernels.moe.arguments import DTYPES, add_config, add_problem, config_of, shape_of
+from kernels.moe.arguments import (
+    DTYPES,
+    add_config,
+    add_problem,
+    config_of,
+    say_what_fp8_leaves_open,
+    shape_of,
+)
 from kernels.timing.record import record
 
 if TYPE_CHECKING:
@@ -33,6 +40,7 @@ PEER_ERROR_BOUND = 1e-2
 def main(argv: Sequence[str] | None = None) -> int:
     args = arguments(argv)
     print(f"backend {BACKEND.value}: this times {BACKEND.proves}")
+    say_what_fp8_leaves_open(args)
     if BACKEND in (Backend.MODEL, Backend.COMPILE_ONLY):
         print("error: the layer needs Triton and a way to run it; nothing was timed")
         return 2
@@ -61,11 +69,11 @@ def compare(
     from kernels.moe.layer import moe, reserve
     from kernels.moe.peers import ALL, UnavailableError
     from kernels.moe.schedule import build
-    from kernels.timing.evidence import kernel_names, output_hash
+    from kernels.timing.evidence import kernel_names
     from kernels.timing.rounds import Timed, interleave
 
     x = problem.x
-    workspace = reserve(problem.shape, config, x.dtype, x.device)
+    workspace = reserve(problem.shape, config, x.dtype, x.device, scaled=problem.scaled)
     outs = {OURS: torch.empty_like(x)}
 
     def ours() -> None:
@@ -85,7 +93,7 @@ def compare(
     ]
     for name in peers:
         try:
-            peer = ALL[name](problem)
+            peer = ALL[name](problem.unquantised())
         except UnavailableError as reason:
             print(f"skip  {name}: {reason}")
             record(f"e2e.{name}", None, "us", status="skipped", note=str(reason))
@@ -100,8 +108,11 @@ def compare(
     passed = True
     problem.fresh(rounds - 1)
     truth = problem.reference()
+    unrounded = problem.unquantised().reference() if problem.scaled and len(outs) > 1 else truth
     for name in outs:
-        passed &= tell(name, samples[name], outs[name], truth, output_hash(outs[name]))
+        right = truth if name == OURS else unrounded
+        bound = problem.bound if name == OURS else PEER_ERROR_BOUND
+        passed &= tell(name, samples[name], outs[name], right, bound)
         if name != OURS:
             ratio = samples[OURS].ratio_to(samples[name])
             print(f"      ours / {name}: {ratio:.3f}")
@@ -119,18 +130,18 @@ def compare(
     return passed
 
 
-def tell(name: str, samples: Samples, out: object, truth: object, digest: str) -> bool:
+def tell(name: str, samples: Samples, out: object, truth: object, bound: float) -> bool:
     """Print and record one implementation's time, if its output is right."""
     import torch
 
-    from kernels.accuracy import REL_L2_BOUND, rel_l2, within
+    from kernels.accuracy import rel_l2, within
+    from kernels.timing.evidence import output_hash
 
     assert isinstance(out, torch.Tensor)
     assert isinstance(truth, torch.Tensor)
     error = rel_l2(out, truth)
-    bound = REL_L2_BOUND[out.dtype] if name == OURS else PEER_ERROR_BOUND
     metric = "e2e" if name == OURS else f"e2e.{name}"
-    check = {"rel_l2": error if error == error else None, "output_sha256": digest}
+    check = {"rel_l2": error if error == error else None, "output_sha256": output_hash(out)}
     if not within(error, bound):
         print(f"WRONG {name}: relative L2 error {error:.3e}, bound {bound:.0e}: no time")
         record(metric, None, "us", check=check, status="error", note=f"rel_l2 {error}")
@@ -152,12 +163,17 @@ def tell_floor(problem: Problem, samples: Samples, ceilings: Ceilings | None) ->
     """Compare with what the operations and bytes need at this run's own ceilings."""
     if ceilings is None:
         return True
+    faster = problem.product_rate
     floor_us = problem.shape.floor_us(
-        problem.active_experts, problem.x.itemsize, ceilings.flops_per_s, ceilings.bytes_per_s
+        problem.active_experts,
+        problem.x.itemsize,
+        faster * ceilings.flops_per_s,
+        ceilings.bytes_per_s,
+        problem.weight_bytes,
     )
     fraction = floor_us / samples.median_us
     print(
-        f"      floor {floor_us:.1f} us ({ceilings.flops_per_s / 1e12:.0f} TFLOP/s cold,"
+        f"      floor {floor_us:.1f} us ({ceilings.flops_per_s / 1e12:.0f} TFLOP/s cold x {faster},"
         f" {ceilings.sustained_flops_per_s / 1e12:.0f} sustained,"
         f" {ceilings.bytes_per_s / 1e12:.2f} TB/s); fraction reached {fraction:.3f}"
     )
@@ -221,7 +237,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--peers",
         nargs="*",
         default=["grouped_mm"] if BACKEND is Backend.GPU else ["eager"],
-        help="eager grouped_mm grouped_mm_compiled vllm sglang triton_kernels",
+        help="bf16 eager grouped_mm grouped_mm_compiled vllm sglang triton_kernels;"
+        " with --dtype fp8 they compute on the weights before rounding",
     )
     parser.add_argument("--split", action="store_true", help="stage times and SM-time account")
     return parser.parse_args(argv)

@@ -14,13 +14,21 @@ import sys
 from collections.abc import Sequence
 
 from kernels.backend import BACKEND, Backend
-from kernels.moe.arguments import DTYPES, add_config, add_problem, config_of, shape_of
+from kernels.moe.arguments import (
+    DTYPES,
+    add_config,
+    add_problem,
+    config_of,
+    say_what_fp8_leaves_open,
+    shape_of,
+)
 from kernels.timing.record import record
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = arguments(argv)
     print(f"backend {BACKEND.value}: this checks {BACKEND.proves}")
+    say_what_fp8_leaves_open(args)
     if BACKEND in (Backend.MODEL, Backend.COMPILE_ONLY):
         print("error: the layer needs Triton and a way to run it; nothing was checked")
         return 2

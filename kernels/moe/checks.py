@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from kernels.accuracy import REL_L2_BOUND, poisoned, rel_l2, within
+from kernels.accuracy import E4M3_REL_L2_BOUND, poisoned, rel_l2, within
 from kernels.backend import BACKEND, Backend
 from kernels.moe import table_check
 from kernels.moe.configs import Config
@@ -43,8 +43,7 @@ class Subject:
         problem = self.problem
         if workspace is None:
             workspace = self.workspace
-            workspace.h.fill_(float("nan"))
-            workspace.y.fill_(float("nan"))
+            workspace.poison()
         return moe(
             problem.x, problem.w13, problem.w2, problem.ids, problem.weights,
             workspace=workspace, out=self.fresh_output() if out is None else out,
@@ -56,17 +55,23 @@ class Subject:
 
     @property
     def bound(self) -> float:
-        return REL_L2_BOUND[self.problem.x.dtype]
+        return self.problem.bound
 
 
 def subject(problem: Problem, config: Config) -> Subject:
+    return Subject(problem, config, _workspace(problem, config))
+
+
+def _workspace(problem: Problem, config: Config) -> Workspace:
     x = problem.x
-    return Subject(problem, config, reserve(problem.shape, config, x.dtype, x.device))
+    return reserve(problem.shape, config, x.dtype, x.device, scaled=problem.scaled)
 
 
 def all_checks(checked: Subject, repeats: int) -> Iterator[Verdict]:
     """Every check that this backend can make, cheapest first."""
     yield accuracy(checked)
+    if checked.problem.scaled:
+        yield rounding(checked)
     yield isolation(checked)
     if checked.problem.shape.tokens * checked.problem.shape.top_k <= PROVABLE_CHOICES:
         yield table(checked)
@@ -81,6 +86,13 @@ def accuracy(checked: Subject) -> Verdict:
     error = rel_l2(checked.run(), checked.problem.reference())
     said = f"relative L2 error {error:.3e}, bound {checked.bound:.0e}"
     return Verdict("rel_l2", error, within(error, checked.bound), said)
+
+
+def rounding(checked: Subject) -> Verdict:
+    """Relative L2 error against float64 of the layer whose weights and rows are not rounded."""
+    error = rel_l2(checked.run(), checked.problem.unquantised().reference())
+    said = f"of the layer before rounding to e4m3: {error:.3e}, bound {E4M3_REL_L2_BOUND:.0e}"
+    return Verdict("rel_l2_unquantised", error, within(error, E4M3_REL_L2_BOUND), said)
 
 
 def isolation(checked: Subject) -> Verdict:
@@ -140,8 +152,7 @@ def replayed(checked: Subject) -> Verdict:
 def concurrent(checked: Subject) -> Verdict:
     """Two streams at once, a workspace each, give the bits that one gives alone."""
     alone = checked.run()
-    x = checked.problem.x
-    spaces = [reserve(checked.problem.shape, checked.config, x.dtype, x.device) for _ in range(2)]
+    spaces = [_workspace(checked.problem, checked.config) for _ in range(2)]
     outs = [checked.fresh_output() for _ in range(2)]
     streams = [torch.cuda.Stream() for _ in range(2)]
     torch.cuda.synchronize()

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from kernels.backend import multiplies_e4m3
 from kernels.moe.plan import Cut
 from kernels.moe.shapes import Shape
 
@@ -87,6 +88,7 @@ def save(entries: tuple[Entry, ...], path: Path = TABLE) -> None:
 def choose(shape: Shape, dtype: torch.dtype, device: torch.device, *, hopper: bool) -> Config:
     """The variant for a layer: the first entry that applies, else the rule for rows an expert.
 
+    `dtype` is that of the weights: block-scaled ones have entries and a rule of their own.
     `hopper` says whether the operands suit the Hopper kernel; without it only portable ones count.
     """
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
@@ -95,6 +97,13 @@ def choose(shape: Shape, dtype: torch.dtype, device: torch.device, *, hopper: bo
         if suits and entry.applies(name, str(dtype).removeprefix("torch."), shape):
             return entry.config
     rows = shape.tokens * shape.top_k / max(shape.experts, 1)
+    if dtype == torch.float8_e4m3fn:
+        return default_scaled(
+            rows,
+            on_gpu=device.type == "cuda",
+            native=multiplies_e4m3(device),
+            aligned=not (shape.hidden % 16 or shape.inter % 16),
+        )
     if hopper:
         return default_hopper(rows)
     return default_portable(rows, on_gpu=device.type == "cuda")
@@ -118,6 +127,25 @@ def default_portable(rows_per_expert: float, *, on_gpu: bool) -> PortableConfig:
     if rows_per_expert <= 64:
         return PortableConfig(64, 64, 32, stages=2)
     return PortableConfig(128, 64, 32, 8, 2)
+
+
+def default_scaled(
+    rows_per_expert: float, *, on_gpu: bool, native: bool, aligned: bool = True
+) -> PortableConfig:
+    """Variants of the block-scaled kernels that do not spill on sm_90 and gfx942.
+
+    A tile has 128 columns, whole groups of the hidden rows. Where operands are widened before each
+    product (not `native`), 128 inner columns take more registers than there are; where rows do not
+    begin at multiples of 16 bytes (not `aligned`), so do loads byte by byte of more than 32.
+    """
+    inner = 128 if native else 64
+    if not on_gpu:
+        return PortableConfig(16, 128, inner)
+    if not aligned:
+        return PortableConfig(16, 128, 32, 8, 2)
+    if rows_per_expert <= 16:
+        return PortableConfig(16, 128, inner, stages=2)
+    return PortableConfig(64, 128, inner, 8, 2)
 
 
 @cache

@@ -31,6 +31,30 @@ def load_tile(tiles_ptr, tile, BM: tl.constexpr):
 
 
 @triton.jit
+def store_rows(
+    acc, y_ptr, rows, col, row_ok, col_ok, choice_of_row_ptr, weights_ptr, H,
+    TOP_K: tl.constexpr, ATOMIC: tl.constexpr,
+):  # fmt: skip
+    """Write a tile of layer 1 to y, (rows, H) contiguous.
+
+    With ATOMIC y is the (T, H) float32 sum, to which each row is added with its router weight, in
+    no fixed order.
+    """
+    stored = row_ok[:, None] & col_ok[None, :]
+    if ATOMIC:
+        choice = tl.load(choice_of_row_ptr + rows, mask=row_ok, other=0)
+        weight = tl.load(weights_ptr + choice, mask=row_ok, other=0.0)
+        token = (choice // TOP_K).to(tl.int64)
+        tl.atomic_add(
+            y_ptr + token[:, None] * H + col[None, :], acc * weight[:, None], mask=stored,
+            sem="relaxed",
+        )  # fmt: skip
+    else:
+        y_at = y_ptr + rows.to(tl.int64)[:, None] * H + col[None, :]
+        tl.store(y_at, narrow(acc, y_ptr.dtype.element_ty), mask=stored)
+
+
+@triton.jit
 def gate_up_kernel(
     x_ptr, w13_ptr, h_ptr, choice_of_row_ptr, tiles_ptr, totals_ptr,
     H, INTER,
@@ -95,8 +119,7 @@ def down_kernel(
 ):  # fmt: skip
     """Layer 1: `y[row] = h[row] @ w2^T`, BM rows by BN columns a program.
 
-    h is (rows, INTER) contiguous, w2 (E, H, INTER). y is (rows, H) contiguous; with ATOMIC it is
-    the (T, H) float32 sum, to which each row is added with its router weight, in no fixed order.
+    h is (rows, INTER) contiguous, w2 (E, H, INTER); y as in `store_rows`.
     """
     columns = tl.cdiv(H, BN)
     tile = tl.program_id(0) // columns
@@ -123,18 +146,9 @@ def down_kernel(
         w_at += BK * stride_wi
 
     # Epilogue
-    stored = row_ok[:, None] & col_ok[None, :]
-    if ATOMIC:
-        choice = tl.load(choice_of_row_ptr + rows, mask=row_ok, other=0)
-        weight = tl.load(weights_ptr + choice, mask=row_ok, other=0.0)
-        token = (choice // TOP_K).to(tl.int64)
-        tl.atomic_add(
-            y_ptr + token[:, None] * H + col[None, :], acc * weight[:, None], mask=stored,
-            sem="relaxed",
-        )  # fmt: skip
-    else:
-        y_at = y_ptr + rows.to(tl.int64)[:, None] * H + col[None, :]
-        tl.store(y_at, narrow(acc, y_ptr.dtype.element_ty), mask=stored)
+    store_rows(
+        acc, y_ptr, rows, col, row_ok, col_ok, choice_of_row_ptr, weights_ptr, H, TOP_K, ATOMIC
+    )
 
 
 @triton.jit

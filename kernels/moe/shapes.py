@@ -20,17 +20,28 @@ class Shape:
         """Multiplications and additions of the three projections, without padding."""
         return 6 * self.tokens * self.top_k * self.hidden * self.inter
 
-    def bytes_moved(self, active_experts: int, itemsize_bytes: int) -> int:
-        """Weights of the active experts, activations in and out, each once."""
+    def bytes_moved(
+        self, active_experts: int, itemsize_bytes: int, weight_bytes: float | None = None
+    ) -> float:
+        """Weights of the active experts, activations in and out, each once.
+
+        A weight takes `weight_bytes`, as much as an activation when not given.
+        """
         weights = 3 * active_experts * self.hidden * self.inter
-        return (weights + 2 * self.tokens * self.hidden) * itemsize_bytes
+        activations = 2 * self.tokens * self.hidden * itemsize_bytes
+        return weights * (itemsize_bytes if weight_bytes is None else weight_bytes) + activations
 
     def floor_us(
-        self, active_experts: int, itemsize_bytes: int, flops_per_s: float, bytes_per_s: float
+        self,
+        active_experts: int,
+        itemsize_bytes: int,
+        flops_per_s: float,
+        bytes_per_s: float,
+        weight_bytes: float | None = None,
     ) -> float:
         """The longer of computing and moving at the given ceilings, in microseconds."""
         computing_s = self.flops / flops_per_s
-        moving_s = self.bytes_moved(active_experts, itemsize_bytes) / bytes_per_s
+        moving_s = self.bytes_moved(active_experts, itemsize_bytes, weight_bytes) / bytes_per_s
         return max(computing_s, moving_s) * 1e6
 
 

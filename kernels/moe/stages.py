@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import torch
 
-from kernels.moe import layer
+from kernels.moe import layer, portable
 from kernels.moe.configs import Config, HopperConfig
 from kernels.moe.grouped_gemm import activation_kernel
 from kernels.moe.problem import Problem
 from kernels.moe.schedule import build
+from kernels.moe.workspace import Workspace, hopper_tile, reserve, with_chunks, with_hidden
 from kernels.timing.rounds import Timed, flush_bytes
 
 FILLER_SQUARE = 8192
@@ -25,7 +26,7 @@ KINDS = ("layer0", "layer1", "combine")
 class Staged:
     """The layer as separate launches, in the order they run."""
 
-    workspace: layer.Workspace
+    workspace: Workspace
     out: torch.Tensor
     steps: dict[str, Callable[[], None]]
 
@@ -35,15 +36,16 @@ class Staged:
 
 
 def staged(problem: Problem, config: Config) -> Staged:
-    """Schedule, layer 0, layer 1 and combination as four steps with nothing merged.
+    """Schedule, layer 0, layer 1 and combination as steps with nothing merged.
 
-    On the Hopper path each is a part of the one kernel's table, which then has a single chunk.
+    Block-scaled weights have a fifth, `quantise`, before layer 0. On the Hopper path each is a
+    part of the one kernel's table, which then has a single chunk.
     """
     if isinstance(config, HopperConfig):
         columns = -(-problem.shape.hidden // layer.hopper_launch.COLUMNS_2)
-        config = layer.with_chunks(config, (columns, columns, columns))
+        config = with_chunks(config, (columns, columns, columns))
     x = problem.x
-    workspace = layer.reserve(problem.shape, config, x.dtype, x.device)
+    workspace = reserve(problem.shape, config, x.dtype, x.device, scaled=problem.scaled)
     out = torch.empty_like(x)
     steps: dict[str, Callable[[], None]] = {
         "schedule": lambda: build(workspace.schedule, problem.ids) and None
@@ -53,11 +55,14 @@ def staged(problem: Problem, config: Config) -> Staged:
         for name, which in zip(KINDS, (part.LAYER_0, part.LAYER_1, part.COMBINE), strict=True):
             steps[name] = _hopper_part(problem, workspace, out, which)
     else:
-        steps["layer0"] = lambda: layer.gate_up(x, problem.w13, workspace)
-        steps["layer1"] = lambda: layer.down(
+        rounded = workspace.x
+        if rounded is not None:
+            steps["quantise"] = lambda: portable.quantise(x, rounded)
+        steps["layer0"] = lambda: portable.gate_up(x, problem.w13, workspace)
+        steps["layer1"] = lambda: portable.down(
             problem.w2, problem.weights, workspace, workspace.y, atomic=False
         )
-        steps["combine"] = lambda: layer.combine_rows(problem.weights, workspace, out)
+        steps["combine"] = lambda: portable.combine_rows(problem.weights, workspace, out)
     return Staged(workspace, out, steps)
 
 
@@ -82,10 +87,10 @@ def controls(problem: Problem, split: Staged) -> list[Timed]:
             problem, workspace, split.out, layer.hopper_launch.Part.LAYER_0, activate=False
         )
     else:
-        unactivated = layer.with_hidden(workspace, wide)
+        unactivated = with_hidden(workspace, wide)
 
         def gemm() -> None:
-            layer.gate_up(x, problem.w13, unactivated, activate=False)
+            portable.gate_up(x, problem.w13, unactivated, activate=False)
 
     return [
         Timed("layer0_gemm", gemm, table, includes=("layer 0 without SiLU * up",)),
@@ -166,9 +171,9 @@ class Account:
 def account(problem: Problem, config: HopperConfig) -> Account:
     """Trace one merged launch and add up where its programs spent their time."""
     x = problem.x
-    workspace = layer.reserve(problem.shape, config, x.dtype, x.device)
+    workspace = reserve(problem.shape, config, x.dtype, x.device)
     programs = torch.cuda.get_device_properties(x.device).multi_processor_count
-    tile = layer.hopper_tile(config)
+    tile = hopper_tile(config)
     maps = layer.hopper_launch.descriptors(problem.w13, problem.w2, tile)
     out = torch.empty_like(x)
     for _ in range(2):
@@ -205,14 +210,14 @@ def median_of(times: dict[str, list[float]]) -> dict[str, float]:
 
 def _hopper_part(
     problem: Problem,
-    workspace: layer.Workspace,
+    workspace: Workspace,
     out: torch.Tensor,
     part: layer.hopper_launch.Part,
     *,
     activate: bool = True,
 ) -> Callable[[], None]:
     assert isinstance(workspace.config, HopperConfig)
-    tile = layer.hopper_tile(workspace.config)
+    tile = hopper_tile(workspace.config)
     maps = layer.hopper_launch.descriptors(problem.w13, problem.w2, tile)
     programs = torch.cuda.get_device_properties(problem.x.device).multi_processor_count
 

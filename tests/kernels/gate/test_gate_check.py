@@ -41,6 +41,8 @@ def test_the_ledger_holds_matrix_instructions_and_no_spills_in_portable_kernels(
     for target, matrix in (("sm_90", "wgmma"), ("gfx942", "mfma")):
         kernels = ledger[target]["kernels"]
         assert kernels["moe.gate_up.128"]["matrix"][matrix] > 0
+        for name in ("moe.scaled.gate_up.64", "moe.scaled.down.64"):
+            assert kernels[name]["matrix"][matrix] > 0
         portable = [name for name in kernels if not name.startswith("moe.sm90")]
         assert {kernels[name]["spilled"] for name in portable} == {0}
     assert ledger["sm_90"]["kernels"]["moe.sm90.128x32"]["bulk_copies"] > 0

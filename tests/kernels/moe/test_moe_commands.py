@@ -31,6 +31,20 @@ def test_check_passes_and_says_what_it_proves(capsys: pytest.CaptureFixture[str]
     assert told["table_problems"]["value"] == 0
 
 
+def test_check_of_block_scaled_weights_says_what_no_cpu_runs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code = check.main([*TINY, "--dtype", "fp8", "--repeats", "1"])
+
+    said = capsys.readouterr().out
+    told = recorded(said)
+    assert code == 0
+    assert ("products of e4m3" in said) == (BACKEND is Backend.INTERPRETER)
+    assert 0 < told["rel_l2"]["value"] < 5e-3
+    assert 0.02 < told["rel_l2_unquantised"]["value"] < 0.1
+    assert told["isolated"]["value"] is True
+
+
 def test_check_fails_when_one_check_does(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -59,6 +73,21 @@ def test_bench_times_checks_and_splits(capsys: pytest.CaptureFixture[str]) -> No
     assert told["ratio.eager"]["value"] > 0
     stages = {name for name in told if name.startswith("stage.")}
     assert stages >= {"stage.schedule", "stage.layer0", "stage.layer1", "stage.combine"}
+
+
+def test_bench_of_block_scaled_weights_has_16_bit_peers_and_its_own_stage(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ["--dtype", "fp8", "--rounds", "1", "--split", "--peers", "bf16", "eager"]
+
+    code = bench.main([*TINY, *options])
+
+    told = recorded(capsys.readouterr().out)
+    assert code == 0
+    assert told["e2e"]["check"]["rel_l2"] < 5e-3
+    assert told["e2e.bf16"]["check"]["rel_l2"] < 1e-2
+    assert told["ratio.bf16"]["value"] > 0
+    assert told["stage.quantise"]["value"] > 0
 
 
 def test_bench_gives_a_wrong_output_no_time(

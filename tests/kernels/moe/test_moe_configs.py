@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from kernels.moe import configs
 from kernels.moe.configs import Entry, HopperConfig, PortableConfig, choose, load, save
 from kernels.moe.shapes import NAMED, Shape
+from kernels.moe.workspace import unsuited
 
 HOPPER_PROBLEMS = """
 from kernels.moe.configs import HopperConfig, default_hopper, load
@@ -79,6 +81,46 @@ def test_without_hopper_the_choice_is_portable() -> None:
     chosen = choose(NAMED["a"], torch.bfloat16, torch.device("cpu"), hopper=False)
 
     assert isinstance(chosen, PortableConfig)
+
+
+def test_block_scaled_weights_have_entries_and_a_rule_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bf16 = replace(entry((1025, 4095), PortableConfig(64, 64, 32)), device="cpu")
+    fp8 = replace(bf16, dtype="float8_e4m3fn", config=PortableConfig(64, 128, 128, 8, 3))
+    cpu, shape = torch.device("cpu"), NAMED["a"]
+    monkeypatch.setattr(configs, "_table", lambda: (bf16, fp8))
+
+    inside = choose(shape, torch.float8_e4m3fn, cpu, hopper=False)
+    outside = choose(replace(shape, tokens=10), torch.float8_e4m3fn, cpu, hopper=False)
+
+    assert inside == fp8.config
+    assert choose(shape, torch.bfloat16, cpu, hopper=False) == bf16.config
+    assert outside == PortableConfig(16, 128, 64)
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("on_gpu", [False, True])
+@pytest.mark.parametrize("aligned", [False, True])
+@pytest.mark.parametrize("rows", [1, 16, 17, 4096])
+def test_the_rule_for_block_scaled_weights_gives_what_the_kernels_take(
+    rows: int, aligned: bool, on_gpu: bool, native: bool
+) -> None:
+    chosen = configs.default_scaled(rows, on_gpu=on_gpu, native=native, aligned=aligned)
+
+    assert unsuited(chosen, scaled=True) is None
+
+
+def test_rows_read_byte_by_byte_get_small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
+    gpu = torch.device("cuda")
+
+    rows = {
+        hidden: choose(Shape(4096, 8, 8, hidden, 768), torch.float8_e4m3fn, gpu, hopper=True).rows
+        for hidden in (1000, 1008)
+    }
+
+    assert rows == {1000: 16, 1008: 64}
 
 
 def test_few_rows_an_expert_get_small_tiles() -> None:

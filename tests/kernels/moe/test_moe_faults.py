@@ -9,13 +9,13 @@ from types import ModuleType
 import pytest
 import torch
 
-from kernels.moe import grouped_gemm, layer
+from kernels.moe import grouped_gemm, portable, scaled_gemm
 from kernels.moe.checks import accuracy, isolation, subject
 from kernels.moe.configs import PortableConfig
 from kernels.moe.problem import draw_problem
+from kernels.moe.scaled import DTYPE as SCALED
 from kernels.moe.shapes import Shape
 
-SOURCE = Path(grouped_gemm.__file__)
 FAULTS = {
     "off_by_one_row": (
         "token = (choice // TOP_K).to(tl.int64)\n    col =",
@@ -34,26 +34,57 @@ FAULTS = {
 }
 
 
-def broken(fault: str, folder: Path) -> ModuleType:
-    """The kernels with one fault planted, imported from a copy."""
-    right, wrong = FAULTS[fault]
-    source = SOURCE.read_text("utf-8")
-    assert right in source, f"the place of `{fault}` has moved: {right}"
-    copy = folder / f"broken_{fault}.py"
+SCALED_FAULTS = {
+    "wrong_scale_block": ("group = k // GROUP\n        x_scale", "group = 0 * k\n        x_scale"),
+    "gate_scale_for_up": ("((INTER + col) // GROUP)", "(col // GROUP)"),
+    "scale_of_another_expert": ("scale13_ptr + expert * stride_se", "scale13_ptr + 0 * stride_se"),
+    "scale_of_another_row": (
+        "x_scale_ptr + token * tl.cdiv",
+        "x_scale_ptr + tl.maximum(token - 1, 0) * tl.cdiv",
+    ),
+    "off_by_one_row": (
+        "token = (choice // TOP_K).to(tl.int64)\n    col =",
+        "token = tl.maximum(choice // TOP_K - 1, 0).to(tl.int64)\n    col =",
+    ),
+    "missing_inner_mask_of_layer_0": ("inside = inner < H - k", "inside = inner < H - k + 1"),
+    "missing_inner_mask_of_layer_1": (
+        "inside = inner < INTER - k",
+        "inside = inner < INTER - k + 1",
+    ),
+    "hidden_scale_forgotten": ("* h_scale[:, None] * scale", "* scale"),
+    "hidden_scale_of_one_group_only": (
+        "rows.to(tl.int64) * columns + tl.program_id(0) % columns",
+        "rows.to(tl.int64) * columns",
+    ),
+    "short_group_has_no_scale": (
+        "row * tl.cdiv(H, GROUP) + tl.program_id(1)",
+        "row * (H // GROUP) + tl.program_id(1)",
+    ),
+    "last_row_not_rounded": ("row_ok = row < tokens\n", "row_ok = row < tokens - 1\n"),
+    "unwritten_columns": ("col_ok = col < H\n", "col_ok = col < H - 1\n"),
+}
+
+
+def broken(module: ModuleType, fault: tuple[str, str], folder: Path) -> ModuleType:
+    """A module of kernels with one fault planted, imported from a copy."""
+    right, wrong = fault
+    source = Path(str(module.__file__)).read_text("utf-8")
+    assert right in source, f"the place of a fault has moved: {right}"
+    copy = folder / f"broken_{abs(hash(fault))}.py"
     copy.write_text(source.replace(right, wrong), "utf-8")
     spec = importlib.util.spec_from_file_location(copy.stem, copy)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    copied = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(copied)
+    return copied
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_broken_kernel_is_caught(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layer, "grouped_gemm", broken(fault, tmp_path))
+    monkeypatch.setattr(portable, "grouped_gemm", broken(grouped_gemm, FAULTS[fault], tmp_path))
     problem = draw_problem(Shape(22, 3, 4, 50, 34), "uniform", torch.float32, seed=1)
 
     verdict = accuracy(subject(problem, PortableConfig(16, 16, 16)))
@@ -61,9 +92,31 @@ def test_a_broken_kernel_is_caught(
     assert not verdict.passed, verdict.said
 
 
-def test_the_same_problem_passes_unbroken() -> None:
-    problem = draw_problem(Shape(22, 3, 4, 50, 34), "uniform", torch.float32, seed=1)
-    right = subject(problem, PortableConfig(16, 16, 16))
+@pytest.mark.parametrize("fault", SCALED_FAULTS)
+def test_a_broken_block_scaled_kernel_is_caught(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = broken(scaled_gemm, SCALED_FAULTS[fault], tmp_path)
+    monkeypatch.setattr(portable, "scaled_gemm", planted)
+    problem = draw_problem(Shape(17, 2, 3, 150, 134), "uniform", SCALED, seed=1)
+
+    verdict = accuracy(subject(problem, PortableConfig(16, 128, 64)))
+
+    assert not verdict.passed, verdict.said
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "config"),
+    [
+        (Shape(22, 3, 4, 50, 34), torch.float32, PortableConfig(16, 16, 16)),
+        (Shape(17, 2, 3, 150, 134), SCALED, PortableConfig(16, 128, 64)),
+    ],
+    ids=["plain", "block_scaled"],
+)
+def test_the_same_problem_passes_unbroken(
+    shape: Shape, dtype: torch.dtype, config: PortableConfig
+) -> None:
+    right = subject(draw_problem(shape, "uniform", dtype, seed=1), config)
 
     assert accuracy(right).passed
     assert isolation(right).passed

@@ -9,6 +9,7 @@ from kernels.backend import BACKEND, Backend
 from kernels.moe.checks import all_checks, subject
 from kernels.moe.configs import Config, HopperConfig, PortableConfig
 from kernels.moe.problem import draw_problem
+from kernels.moe.scaled import DTYPE as SCALED
 from kernels.moe.shapes import Shape
 
 pytestmark = pytest.mark.skipif(BACKEND is not Backend.GPU, reason="needs a GPU; none is here")
@@ -29,6 +30,17 @@ def test_every_check_passes(config: Config, kind: str) -> None:
     if isinstance(config, HopperConfig) and torch.cuda.get_device_capability() != (9, 0):
         pytest.skip("the Hopper kernel needs sm_90")
     problem = draw_problem(Shape(77, 3, 5, 320, 192), kind, torch.bfloat16, seed=4)
+
+    verdicts = list(all_checks(subject(problem, config), repeats=2))
+
+    assert [verdict.said for verdict in verdicts if not verdict.passed] == []
+
+
+@pytest.mark.parametrize("kind", ["uniform", "masked", "one_hot"])
+@pytest.mark.parametrize("rows", [16, 64])
+def test_every_check_passes_with_block_scaled_weights(rows: int, kind: str) -> None:
+    config = PortableConfig(rows, 128, 64, 8 if rows == 64 else 4, 2)
+    problem = draw_problem(Shape(77, 3, 5, 330, 200), kind, SCALED, seed=4)
 
     verdicts = list(all_checks(subject(problem, config), repeats=2))
 

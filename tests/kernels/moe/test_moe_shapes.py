@@ -24,5 +24,14 @@ def test_the_floor_is_the_longer_of_computing_and_moving(
     assert floor_us == pytest.approx(expected_us, rel=0.01)
 
 
+def test_8_bit_weights_halve_the_bytes_that_are_weights() -> None:
+    shape = NAMED["c"]
+    scaled = shape.bytes_moved(128, 2, weight_bytes=1 + 4 / 128**2)
+    activations = 2 * 2048 * 4096 * 2
+
+    assert scaled - activations == pytest.approx(1_207_959_552 * (1 + 4 / 128**2))
+    assert shape.floor_us(128, 2, 1580e12, 4.3e12, 1 + 4 / 128**2) == pytest.approx(289, rel=0.01)
+
+
 def test_a_layer_without_tokens_has_no_floor_but_its_weights() -> None:
     assert Shape(0, 2, 4, 8, 8).floor_us(0, 2, 1e12, 1e12) == 0.0

@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from kernels.accuracy import REL_L2_BOUND, rel_l2, within
 from kernels.moe.configs import PortableConfig
 from kernels.moe.problem import draw_problem
+from kernels.moe.scaled import DTYPE as SCALED
 from kernels.moe.shapes import Shape
 from kernels.moe.stages import add_up, split_in_place, staged
 
@@ -34,3 +36,14 @@ def test_stages_compute_what_the_whole_does() -> None:
     torch.testing.assert_close(separate.out.double(), problem.reference(), rtol=1e-4, atol=1e-5)
     assert set(times) == {"schedule", "layer0", "layer1", "combine", "e2e"}
     assert all(len(samples) == 1 for samples in times.values())
+
+
+def test_stages_of_block_scaled_weights_begin_with_rounding() -> None:
+    problem = draw_problem(Shape(12, 2, 3, 140, 40), "uniform", SCALED, seed=0)
+    separate = staged(problem, PortableConfig(16, 128, 64))
+    separate.workspace.poison()
+
+    times = split_in_place(problem, separate, rounds=1)
+
+    assert list(times) == ["schedule", "quantise", "layer0", "layer1", "combine", "e2e"]
+    assert within(rel_l2(separate.out, problem.reference()), REL_L2_BOUND[torch.bfloat16])
