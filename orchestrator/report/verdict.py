@@ -42,9 +42,9 @@ def _next(view: RunView) -> str:
     if bad:
         return f"read the log of the first step that did not pass: orch logs {run_id} '{bad[0].id}'"
     if missed and missed[0].decides:
-        return f"the first miss decides {missed[0].decides}"
+        return f"decide {missed[0].decides}, then settle the misses: orch review {run_id}"
     if missed:
-        return "look at the misses, and write what you learned into the next ledger"
+        return f"settle the misses, each with a reason: orch review {run_id}"
     if view.exit_code == 3:
         return "see what was not measured, and run again when that is mended"
     return f"keep it: orch verify {run_id} checks it again at any time"

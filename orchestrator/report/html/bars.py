@@ -49,15 +49,17 @@ class Bar:
     limit: float | None = None
 
 
-def bar_chart(bars: Sequence[Bar], unit: str, title: str, *, span: float = 0.0) -> Markup:
+def bar_chart(
+    bars: Sequence[Bar], unit: str, title: str, *, span: float = 0.0, width: int = WIDTH
+) -> Markup:
     """Horizontal bars one below the other: a timeline of steps, or the stages of a kernel.
 
-    Charts of one `span` have one scale; a longer bar makes it longer.
+    Charts of one `span` have one scale; a longer bar makes it longer. `width` is in pixels.
     """
     row = 36
     height = row * len(bars)
     end = max([bar.start + bar.length for bar in bars] + [span, 1e-9])
-    scale = (WIDTH - LETTER * 11) / end
+    scale = (width - LETTER * 11) / end
     parts = []
     for number, bar in enumerate(bars):
         top = number * row
@@ -85,4 +87,4 @@ def bar_chart(bars: Sequence[Bar], unit: str, title: str, *, span: float = 0.0) 
         )
     return Markup(
         '<svg class="bars" viewBox="0 0 {w} {h}" role="img" aria-label="{t}">{b}</svg>'
-    ).format(w=WIDTH, h=height, t=title, b=Markup("").join(parts))
+    ).format(w=width, h=height, t=title, b=Markup("").join(parts))

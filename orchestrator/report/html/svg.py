@@ -17,6 +17,8 @@ LETTER = 6.8
 """Width of a letter at 12 px: an upper bound for the digits and lower case of common fonts."""
 _RIGHT, _TOP, _BOTTOM = 16, 14, 38
 _TICK_TARGET = 5
+_UPRIGHT_SLOT, _UPRIGHT_LETTERS = 13, 16
+_WIDEST_LETTER = 7.6
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,13 @@ class Dot:
 
 @dataclass(frozen=True)
 class Band:
-    """An expectation: from low to high at one x."""
+    """An expectation: from low to high at one x, edged in the colour of the series it is for."""
 
     x: float
     low: float
     high: float
     label: str
+    series: int = 0
 
 
 @dataclass(frozen=True)
@@ -85,19 +88,21 @@ class Scale:
 
 
 def strip_plot(plot: Plot, height: int = 230) -> Markup:
-    """The plot as one <svg>."""
+    """The plot as one <svg>; names of settings that need more room make it higher."""
     values = [dot.y for dot in plot.dots] + [v for b in plot.bands for v in (b.low, b.high)]
     y = Scale(values, height - _BOTTOM, _TOP)
     left = round(30 + LETTER * max(len(show_number(tick)) for tick in y.ticks()))
     x = _positions([tick for tick, _ in plot.x_ticks], left)
-    parts = [_axes(plot, x, y, left, height)]
-    parts += [_band(band, x, y) for band in plot.bands]
+    slot = (WIDTH - left - _RIGHT) / max(len(plot.x_ticks), 1)
+    names, room = _setting_names(plot.x_ticks, x, slot, height - _BOTTOM)
+    parts = [_axes(plot, y, left, height + room), names]
+    parts += [_band(band, x, y, min(44.0, 0.8 * slot)) for band in plot.bands]
     parts += [_line(number, points, x, y) for number, points in plot.lines]
     parts += [_dot(dot, x, y) for dot in plot.dots]
     label = f"{plot.title}: {plot.y_label} over {plot.x_label}"
     return Markup(
         '<svg class="plot" viewBox="0 0 {w} {h}" role="img" aria-label="{label}">{body}</svg>'
-    ).format(w=WIDTH, h=height, label=label, body=Markup("").join(parts))
+    ).format(w=WIDTH, h=height + room, label=label, body=Markup("").join(parts))
 
 
 def show_number(value: float) -> str:
@@ -127,7 +132,39 @@ def _positions(ticks: Sequence[float], left: int) -> dict[float, float]:
     return {tick: left + inner * (n + 0.5) / count for n, tick in enumerate(ticks)}
 
 
-def _axes(plot: Plot, x: dict[float, float], y: Scale, left: int, height: int) -> Markup:
+def _setting_names(
+    ticks: Sequence[tuple[float, str]], x: dict[float, float], slot: float, bottom: int
+) -> tuple[Markup, int]:
+    """The names below the x axis, and how much higher than usual the plot is because of them.
+
+    They stand level where each fits into its slot, else upright, and only every so many where even
+    that is too close.
+    """
+    longest = LETTER * max((len(text) for _, text in ticks), default=0)
+    if longest <= slot - 4:
+        parts = [_level_name(x[tick], bottom + 18, text) for tick, text in ticks]
+        return Markup("").join(parts), 0
+    every = math.ceil(_UPRIGHT_SLOT / slot)
+    shown = [(tick, text) for n, (tick, text) in enumerate(ticks) if n % every == 0]
+    parts = [_upright_name(x[tick] + 4, bottom + 8, text) for tick, text in shown]
+    letters = max(min(len(text), _UPRIGHT_LETTERS) for _, text in shown)
+    return Markup("").join(parts), max(round(_WIDEST_LETTER * letters) - 6, 0)
+
+
+def _level_name(x: float, y: float, text: str) -> Markup:
+    return Markup(
+        '<text class="tick" x="{x:.1f}" y="{y}" text-anchor="middle">{text}</text>'
+    ).format(x=x, y=y, text=text)
+
+
+def _upright_name(x: float, y: float, text: str) -> Markup:
+    return Markup(
+        '<text class="tick" x="{x:.1f}" y="{y}" text-anchor="end" '
+        'transform="rotate(-90 {x:.1f} {y})">{text}<title>{whole}</title></text>'
+    ).format(x=x, y=y, text=shortened(text, _UPRIGHT_LETTERS), whole=text)
+
+
+def _axes(plot: Plot, y: Scale, left: int, height: int) -> Markup:
     parts = []
     for tick in y.ticks():
         place = y(tick)
@@ -144,16 +181,6 @@ def _axes(plot: Plot, x: dict[float, float], y: Scale, left: int, height: int) -
                 text=show_number(tick),
             )
         )
-    for tick, text in plot.x_ticks:
-        parts.append(
-            Markup(
-                '<text class="tick" x="{x:.1f}" y="{y}" text-anchor="middle">{text}</text>'
-            ).format(
-                x=x[tick],
-                y=height - 20,
-                text=shortened(text, max(60 // max(len(plot.x_ticks), 1), 3)),
-            )
-        )
     parts.append(
         Markup(
             '<text class="label" x="{x}" y="{y}" text-anchor="middle">{text}</text>'
@@ -163,7 +190,7 @@ def _axes(plot: Plot, x: dict[float, float], y: Scale, left: int, height: int) -
             x=WIDTH / 2,
             y=height - 4,
             text=plot.x_label,
-            m=(height - _BOTTOM + _TOP) / 2,
+            m=(y(y.ticks()[0]) + _TOP) / 2,
             unit=plot.y_label + (" (log)" if y.is_log else ""),
         )
     )
@@ -182,12 +209,19 @@ def _dot(dot: Dot, x: dict[float, float], y: Scale) -> Markup:
     return shape + Markup("<title>{}</title>").format(dot.label) + end
 
 
-def _band(band: Band, x: dict[float, float], y: Scale) -> Markup:
+def _band(band: Band, x: dict[float, float], y: Scale, width: float) -> Markup:
     top, bottom = y(band.high), y(band.low)
     return Markup(
-        '<rect class="band" x="{x:.1f}" y="{t}" width="44" height="{h:.1f}" rx="2">'
+        '<rect class="band s{s}" x="{x:.1f}" y="{t}" width="{w:.1f}" height="{h:.1f}" rx="2">'
         "<title>{label}</title></rect>"
-    ).format(x=x[band.x] - 22, t=top, h=max(bottom - top, 1.5), label=band.label)
+    ).format(
+        s=band.series % 8,
+        x=x[band.x] - width / 2,
+        t=top,
+        w=width,
+        h=max(bottom - top, 1.5),
+        label=band.label,
+    )
 
 
 def _line(

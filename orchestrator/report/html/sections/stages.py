@@ -37,6 +37,7 @@ class Split:
     total: str
     rest: str
     controls: Markup
+    longest: str
 
 
 def section(view: RunView) -> Section | None:
@@ -53,7 +54,7 @@ def section(view: RunView) -> Section | None:
     if not splits:
         return None
     body = render("stages.html.j2", splits=splits)
-    return Section("stages", "Stages", body, "the longest bar is the next thing to look at")
+    return Section("stages", "Stages", body, f"look at {splits[0].longest}")
 
 
 def _is_stage(metric: str) -> bool:
@@ -76,6 +77,7 @@ def _split(point: Mapping[str, Any], found: Mapping[str, Sequence[Result]]) -> S
         ),
         total=show_value(total, unit),
         rest=_rest(found, total, unit),
+        longest=_longest(told, names[:count], total),
         controls=_controls(told, names[count:], unit, where, span=total),
     )
 
@@ -97,6 +99,12 @@ def _one_behind_the_other(told: Mapping[str, float], names: Sequence[str], unit:
         bars.append(Bar(name.removeprefix(PREFIX), start, told[name], f"s{number % 8}", label))
         start += max(told[name], 0.0)
     return bars
+
+
+def _longest(told: Mapping[str, float], names: Sequence[str], total: float) -> str:
+    name = max(names, key=told.__getitem__)
+    share = f": it takes {told[name] / total:.0%} of the sum" if total > 0 else ""
+    return f"{name.removeprefix(PREFIX)} first{share}"
 
 
 def _controls(

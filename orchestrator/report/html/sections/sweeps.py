@@ -32,6 +32,7 @@ class Sweep:
     best: str
     is_curve: bool
     is_predicted: bool
+    has_bands: bool
 
 
 def section(view: RunView) -> Section | None:
@@ -49,7 +50,8 @@ def section(view: RunView) -> Section | None:
         "sweeps.html.j2",
         shown=shown,
         others=drawn[len(shown) :],
-        hidden=len(found) - len(drawn),
+        hidden=[sweep.title for sweep in found[MAX_PLOTS:]],
+        has_bands=any(sweep.has_bands for sweep in shown),
     )
     return Section("sweeps", "Sweeps", body, _next(found))
 
@@ -90,7 +92,7 @@ def _sweep(group: Sequence[Result], view: RunView) -> Sweep | None:
         y_label=f"{first.metric} ({first.unit})" if first.unit not in ("", "1") else first.metric,
         x_ticks=[(places[tick], str(tick)) for tick in ticks],
         dots=dots,
-        bands=_bands(first, axis, places, view),
+        bands=_bands(kept, axis, places, names, view),
         lines=[(n, points) for n, points in lines if is_curve and len(points) > 1],
         series=names,
     )
@@ -100,6 +102,7 @@ def _sweep(group: Sequence[Result], view: RunView) -> Sweep | None:
         legend=names if names != [""] else [],
         best=_best(kept),
         is_curve=is_curve,
+        has_bands=bool(plot.bands),
         is_predicted=any(_speaks_of(item, first) for item in view.items),
     )
 
@@ -120,19 +123,31 @@ def _series(result: Result, axis: str) -> str:
     return show_where({a: v for a, v in result.point.items() if a != axis})
 
 
-def _bands(first: Result, axis: str, places: Mapping[Any, float], view: RunView) -> list[Band]:
+def _bands(
+    group: Sequence[Result],
+    axis: str,
+    places: Mapping[Any, float],
+    names: Sequence[str],
+    view: RunView,
+) -> list[Band]:
     """Intervals that the ledger expects at these points, closed on both sides, in their unit."""
     found = []
+    first = group[0]
     for item in view.items:
         if not _speaks_of(item, first) or item.where.get(axis) not in places:
             continue
         if item.bounds is None or item.is_ratio or (item.unit or "1") != (first.unit or "1"):
             continue
         low, high = item.bounds
-        if low is not None and high is not None:
-            label = f"{item.id}: {item.expected}"
-            found.append(Band(places[item.where[axis]], low, high, label))
+        meant = next((_series(r, axis) for r in group if _is_at(r, item.where)), None)
+        if low is not None and high is not None and meant is not None:
+            label = f"{item.id}: {item.expected}" + (f", for {meant}" if meant else "")
+            found.append(Band(places[item.where[axis]], low, high, label, names.index(meant)))
     return found
+
+
+def _is_at(result: Result, where: Mapping[str, Any]) -> bool:
+    return all(result.point.get(axis) == value for axis, value in where.items())
 
 
 def _speaks_of(item: Item, result: Result) -> bool:
@@ -143,6 +158,8 @@ def _speaks_of(item: Item, result: Result) -> bool:
 def _best(group: Sequence[Result]) -> str:
     low = min(group, key=lambda r: float(r.value))
     high = max(group, key=lambda r: float(r.value))
+    if low.value == high.value:
+        return f"{show_value(low.value, low.unit)} everywhere"
     return (
         f"lowest {show_value(low.value, low.unit)} at {show_where(low.point)}; "
         f"highest {show_value(high.value, high.unit)} at {show_where(high.point)}"

@@ -10,6 +10,7 @@ from orchestrator.spec.quantity import show_duration
 from orchestrator.store.history import JobView
 
 MAX_BARS = 80
+WIDE = 820
 
 
 def section(view: RunView) -> Section | None:
@@ -20,7 +21,7 @@ def section(view: RunView) -> Section | None:
     timings = view.record.timings
     body = render(
         "timeline.html.j2",
-        chart=bar_chart(bars, "s", "when each job ran"),
+        chart=bar_chart(bars, "s", "when each job ran", width=WIDE),
         hidden=max(len(ran) - MAX_BARS, 0),
         timings=timings,
         total=sum(job.duration_s or 0 for job in ran),

@@ -12,6 +12,3 @@ document.querySelectorAll("[data-filters]").forEach((group) => {
     }
   });
 });
-// Paper shows everything.
-window.addEventListener("beforeprint", () =>
-  document.querySelectorAll("details").forEach((details) => { details.open = true; }));
