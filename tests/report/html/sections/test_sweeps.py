@@ -40,7 +40,7 @@ def body(tmp_path: Path, *entries: dict[str, object], step: str = "bench") -> st
 
 
 def bands(text: str) -> list[str]:
-    return re.findall(r'<rect class="band"[^>]*>\s*<title>([^<]*)', text)
+    return re.findall(r'<rect class="band s\d"[^>]*>\s*<title>([^<]*)', text)
 
 
 def test_a_prediction_is_a_band_at_its_point(tmp_path: Path) -> None:
