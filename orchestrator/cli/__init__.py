@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
 
-from orchestrator.errors import InternalError, OrchError
+from orchestrator.errors import InputError, InternalError, OrchError
+
+# Of the disk or the file system that a user gave us, not of our code.
+DETACHED, NOBODY_READS = 130, 141
+_CANNOT_WRITE = (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES)
 
 
 def main() -> None:
@@ -16,23 +21,50 @@ def main() -> None:
 
         print(f"orch {__version__}")
         return
-    from orchestrator.cli.app import app
-
+    if os.environ.get("HOME") == "":
+        # `~/.orch` would be a directory of the root; without a HOME the system is asked.
+        del os.environ["HOME"]
     try:
-        app(standalone_mode=True)
+        sys.exit(_call())
     except OrchError as error:
         _say_error(str(error), error.detail)
         sys.exit(error.exit_code)
     except InternalError as error:
         _say_error(f"`orch` is broken; report this: {error}")
         sys.exit(error.exit_code)
-    except Exception:  # noqa: BLE001 - the last resort: the whole traceback, and an exit code of its own
-        _say_error("`orch` is broken; report this", traceback.format_exc())
-        sys.exit(InternalError.exit_code)
     except BrokenPipeError:
         # The reader of our output left; nothing is lost, and nothing can be said any more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        sys.exit(NOBODY_READS)
+    except Exception as error:  # noqa: BLE001 - the last resort: told with its traceback
+        if isinstance(error, OSError) and error.errno in _CANNOT_WRITE:
+            _say_error(f"cannot write {error.filename or 'the output'}: {error.strerror}")
+            sys.exit(InputError.exit_code)
+        _say_error("`orch` is broken; report this", traceback.format_exc())
+        sys.exit(InternalError.exit_code)
+
+
+def _call() -> int:
+    """Run the command; the exit code that it chose, or the one of a wrong argument."""
+    from typer import Abort
+
+    from orchestrator.cli.app import app
+
+    try:
+        code = app(standalone_mode=False)
+    except Abort:
+        return DETACHED
+    except SystemExit:
+        # What typer leaves with, in this mode, when the reader of our output has left.
+        return NOBODY_READS
+    except Exception as error:
+        # A wrong argument; whose class that is depends on the version of typer.
+        if isinstance(error, OrchError) or not hasattr(error, "show"):
+            raise
+        error.show()
+        return int(getattr(error, "exit_code", InputError.exit_code))
+    sys.stdout.flush()
+    return code if isinstance(code, int) else 0
 
 
 def _say_error(text: str, detail: str = "") -> None:

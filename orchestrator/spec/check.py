@@ -21,8 +21,12 @@ def experiment_problems(experiment: Experiment, document: Document) -> Iterator[
     for index, step in enumerate(experiment.steps):
         at = ("steps", index)
         yield from matrix.problems(step.matrix, document, (*at, "matrix"))
+        if matrix.is_too_large(step.matrix):
+            continue
         yield from _timeout_problems(experiment, step, document, at)
         yield from _template_problems(step, document, (*at, "run"))
+    if any(matrix.is_too_large(step.matrix) for step in experiment.steps):
+        return
     total = sum(len(matrix.points(s.matrix)) * s.rounds for s in experiment.steps)
     if total > MAX_JOBS:
         yield document.problem(

@@ -51,6 +51,12 @@ SignalName = Annotated[
 
 
 def _command(value: Any) -> Any:
+    if any(
+        "\0" in one
+        for one in (value if isinstance(value, list) else [value])
+        if isinstance(one, str)
+    ):
+        raise wrong("the command holds a zero byte, which ends it", "text without one")
     if isinstance(value, str):
         if value.strip():
             return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from orchestrator.spec.model import did_you_mean
 from orchestrator.spec.words import show_in_id
 
 Point = Mapping[str, Any]
+MAX_POINTS = 100_000
+"""Of the product, before anything is left out: it is gone through one by one."""
 
 
 def points(matrix: Matrix | None) -> tuple[Point, ...]:
@@ -31,6 +34,15 @@ def points(matrix: Matrix | None) -> tuple[Point, ...]:
         if not any(_same(point, other) for other in kept):
             kept.append(point)
     return tuple(kept)
+
+
+def is_too_large(matrix: Matrix | None) -> bool:
+    """Whether its points are too many to be looked at."""
+    return matrix is not None and _size(matrix) > MAX_POINTS
+
+
+def _size(matrix: Matrix) -> int:
+    return math.prod(len(values) for values in matrix.axes.values())
 
 
 def point_id(step: str, point: Point) -> str:
@@ -54,6 +66,11 @@ def problems(matrix: Matrix | None, document: Document, at: NodePath) -> Iterato
                 yield document.problem(
                     (*at, axis, index), f"`{axis}` lists `{value}` twice", "each value once"
                 )
+    if is_too_large(matrix):
+        yield document.problem(
+            at, f"the axes span {_size(matrix)} points", f"at most {MAX_POINTS}", "narrow an axis"
+        )
+        return
     yield from _exclude_problems(matrix, document, at)
     yield from _include_problems(matrix, document, at)
     if not points(matrix):

@@ -12,6 +12,8 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
+_LONGEST_S = 365 * 86400.0
+
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)")
 _BYTES = {
     "B": 1,
@@ -46,6 +48,8 @@ def parse_duration(value: Any) -> float:
     seconds = sum(float(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(text))
     if seconds <= 0:
         raise wrong(f"`{value}` is no time at all", "a duration above zero")
+    if seconds > _LONGEST_S:
+        raise wrong(f"`{value}` is longer than anybody waits", "at most 365d")
     return seconds
 
 

@@ -112,18 +112,24 @@ def create(artifacts: Path, run_id: str) -> RunDir:
 
     Raises:
         EvidenceError: a run of that id is there already, or it is no id: a host may say anything.
+        InputError: the directory cannot be made.
     """
     if not _RUN_ID.fullmatch(run_id):
         raise EvidenceError(f"`{run_id}` is not a run id")
     path = artifacts / run_id
-    if not artifacts.exists():
-        artifacts.mkdir(parents=True)
-        # Runs are evidence, not source: without this line the next snapshot would send them all.
-        (artifacts / ".gitignore").write_text("*\n", "utf-8")
+    if path.exists():
+        raise EvidenceError(f"there is a run `{run_id}` already: {path}")
     try:
-        path.mkdir(parents=True)
-    except FileExistsError as error:
-        raise EvidenceError(f"there is a run `{run_id}` already: {path}") from error
+        if not artifacts.exists():
+            artifacts.mkdir(parents=True)
+            # Runs are evidence, not source: without this the next snapshot would send them all.
+            (artifacts / ".gitignore").write_text("*\n", "utf-8")
+        path.mkdir()
+    except OSError as error:
+        raise InputError(
+            f"cannot make {path}: {error.strerror}",
+            fix="mend that directory, or set ORCH_ARTIFACTS to another one",
+        ) from error
     return RunDir(path)
 
 

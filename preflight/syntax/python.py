@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -19,11 +21,29 @@ N = TypeVar("N", bound=ast.AST)
 R = TypeVar("R")
 
 
+def _check_encoding(data: bytes) -> None:
+    """Refuse bytes that the interpreter refuses: the parser overlooks them inside a comment.
+
+    Raises:
+        SyntaxError: a byte that the file's encoding does not have, with its line.
+    """
+    if data.isascii():
+        return
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError as error:
+        text = f"the byte 0x{data[error.start]:02x} is not {encoding}"
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SyntaxError(text, ("", line, 1, "")) from error
+
+
 class PythonFile(Source):
     """A parsed Python file. Raises SyntaxError or ValueError when it does not parse."""
 
     def __init__(self, path: str, data: bytes, roles: frozenset[str] = frozenset()) -> None:
         super().__init__(path, data, roles)
+        _check_encoding(data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.tree = ast.parse(data)

@@ -64,7 +64,7 @@ class TestPython:
     ) -> None:
         odd = program(
             tmp_path / "my pythons/python3.99",
-            f'#!/bin/sh\necho odd "$@"; exec {sys.executable} "$@"\n',
+            f'#!/bin/sh\necho odd "$@"; exec "{sys.executable}" "$@"\n',
         )
 
         env = enter(tmp_path, Activation(python=str(odd)))

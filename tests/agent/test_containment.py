@@ -108,7 +108,7 @@ class TestWithoutThem:
         if tried.returncode != 0:
             pytest.skip(f"no read-only view can be made here: {tried.stderr.decode()}")
         wrapper = tmp_path / "python"
-        line = f'exec unshare -m sh -c \'{enter} && exec "$@"\' -- {sys.executable} "$@"'
+        line = f'exec unshare -m sh -c \'{enter} && exec "$@"\' -- "{sys.executable}" "$@"'
         wrapper.write_text(f"#!/bin/sh\n{line}\n", "utf-8")
         wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
         return str(wrapper)

@@ -238,6 +238,35 @@ def test_a_damaged_run_on_the_host_is_listed_with_what_is_wrong(ran: Project) ->
     assert "damaged: its journal or its plan cannot be read" in listed.out
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_output_that_cannot_be_written_is_told_in_one_line(project: Project) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            project.command("schema", "experiment"),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+            cwd=project.path,
+        )
+
+    assert done.returncode == 2
+    assert done.stderr == "orch: cannot write the output: No space left on device\n"
+
+
+def test_an_artifacts_directory_that_cannot_be_made_is_told(project: Project) -> None:
+    project.write("artifacts", "a file where the directory should be")
+    project.write("planned.yaml", PLANNED.replace("gpus: 2", "gpus: 0"))
+
+    done = project.orch("run", "planned.yaml", "--no-preflight")
+
+    assert done.code == 2
+    assert "cannot make" in done.err
+    assert "ORCH_ARTIFACTS" in done.err
+    assert "Traceback" not in done.text
+
+
 def test_unsent_lists_what_does_not_travel(project: Project) -> None:
     project.write(".gitignore", "*.log\nbuild/\n")
     project.write("a.log", "x")

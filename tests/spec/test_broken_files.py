@@ -34,6 +34,9 @@ CASES = {
     "19-unknown-host.yaml": ("3:7", "no host is named `h200`"),
     "20-empty.yaml": ("1:1", "the file is empty"),
     "21-ledger-for-another.yaml": ("6:13", "`rel: 2` cannot fail"),
+    "22-too-many-points.yaml": ("7:7", "the axes span 1000000 points"),
+    "23-zero-byte.yaml": ("6:10", "holds a zero byte"),
+    "24-deadline-of-ages.yaml": ("2:10", "longer than anybody waits"),
 }
 
 
