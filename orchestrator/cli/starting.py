@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from orchestrator.errors import SourceError
+from orchestrator.source import repository
 from orchestrator.spec.schema import FILES, schema_text
 
 _HOSTS = """\
@@ -77,7 +79,16 @@ def init(folder: Path) -> None:
         _write(folder / "schemas" / f"{kind}.schema.json", schema_text(kind))
     _add_lines(folder / ".gitattributes", _ATTRIBUTES)
     _add_lines(folder / ".gitignore", _IGNORED)
-    print("next: orch run experiments/first.yaml")
+    print(f"next: {_before_a_run(folder)}orch run experiments/first.yaml")
+
+
+def _before_a_run(folder: Path) -> str:
+    """What is sent is what git would commit: without a repository there is nothing to send."""
+    try:
+        repository.find(folder)
+    except SourceError:
+        return "git init, then "
+    return ""
 
 
 def _write(path: Path, text: str) -> None:
