@@ -7,7 +7,6 @@ from pathlib import Path
 from preflight.engine import Report
 from preflight.finding import Finding, Grade
 from preflight.reporters.concise import shown_path, summary
-from preflight.rule import registry
 from preflight.source import Source
 
 
@@ -40,7 +39,7 @@ def _block(report: Report, finding: Finding, sources: dict[str, Source]) -> str:
     if finding.fix and finding.fix.edits:
         option = "--fix" if finding.fix.grade is Grade.SAFE else "--unsafe-fixes"
         lines.append(f"  fix:  {finding.fix.title} (`preflight {option}`)")
-    lines.append(f"  docs: {registry()[finding.rule].card.docs}")
+    lines.append(f"  more: preflight --explain {finding.rule}")
     return "\n".join(lines) + "\n"
 
 

@@ -41,7 +41,7 @@ def test_full(lint) -> None:  # type: ignore[no-untyped-def]
         "    | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
         f"  why:  {WHY}\n"
         f"  help: {HELP}\n"
-        "  docs: docs/rules/default-device-set.md\n"
+        "  more: preflight --explain default-device-set\n"
         "\n"
         "preflight: 1 error in 2 files; 1 suppressed\n"
     )
