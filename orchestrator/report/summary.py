@@ -27,6 +27,7 @@ from orchestrator.store.record import RunRecord
 from orchestrator.verdict import reconcile
 from orchestrator.verdict.conditions import Conditions, Field
 from orchestrator.verdict.decision import exit_code
+from orchestrator.verdict.decision import words as words_of
 from orchestrator.verdict.reconcile import Item
 
 # A pipe has no width; wrapping there would break the lines people grep for.
@@ -140,7 +141,7 @@ def _shown(items: Sequence[Item]) -> list[Item]:
 
 
 def _named(item: Item) -> Text:
-    if item.status == reconcile.NEW:
+    if not item.is_predicted:
         place = f"{item.step}[{show_where(item.where)}]" if item.where else item.step
         return Text.assemble(item.metric, ("  " + place, "dim"))
     style = "" if item.severity == "blocker" else "italic"
@@ -213,10 +214,9 @@ def _banner(summary: Summary) -> Text:
     jobs = ", ".join(f"{n} {state_words(s)}" for s, n in sorted(summary.history.counts.items()))
     ledger = _ledger_words(summary.items)
     style = {0: "bold green", 3: "bold yellow", 6: "bold yellow"}.get(code, "bold red")
-    words = {0: "all as predicted", 1: "not as predicted", 3: "not fully measured", 6: "cancelled"}
-    verdict = words.get(code, "") if summary.items or code != 0 else "all steps passed"
-    if code == 1 and not any(i.status == reconcile.MISS for i in summary.items):
-        verdict = "a step did not pass"
+    if code == 0 and not any(item.is_predicted for item in summary.items):
+        style = "bold"
+    verdict = words_of(code, summary.items)
     return Text(f"\n{summary.record.run_id}: {verdict}: {jobs}{ledger}", style=style)
 
 
@@ -225,7 +225,8 @@ def _ledger_words(items: Sequence[Item]) -> str:
     for item in items:
         counts[item.status] = counts.get(item.status, 0) + 1
     words = [f"{counts[s]} {s.replace('_', ' ')}" for s in reconcile.ORDER if s in counts]
-    return f"; ledger: {', '.join(words)}" if words else ""
+    subject = "ledger: " if any(item.is_predicted for item in items) else ""
+    return f"; {subject}{', '.join(words)}" if words else ""
 
 
 def _next_actions(summary: Summary) -> Iterable[str]:

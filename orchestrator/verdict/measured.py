@@ -52,7 +52,7 @@ def quantity(
     matching = [
         r
         for r in results
-        if r.metric == metric and (step is None or r.step == step) and _holds(r.point, where)
+        if r.metric == metric and (step is None or r.step == step) and holds(r.point, where)
     ]
     if not matching:
         raise NotMeasured(_why_nothing(metric, step, where, history))
@@ -153,7 +153,8 @@ def _why_nothing(metric: str, step: str | None, where: Point, history: History) 
     return f"no step recorded `{metric}`" + (f" at {_shown('', where)}" if where else "")
 
 
-def _holds(point: Point, where: Point) -> bool:
+def holds(point: Point, where: Point) -> bool:
+    """Whether a point lies where `where` says."""
     return all(axis in point and equal(point[axis], value) for axis, value in where.items())
 
 
