@@ -7,7 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from orchestrator.report.verdict import verdict_of
 from orchestrator.report.view import RunView
-from orchestrator.report.words import harmless, how_it_ended, show_value, show_where, state_words
+from orchestrator.report.words import (
+    harmless,
+    how_it_ended,
+    show_distance,
+    show_measured,
+    show_where,
+    state_words,
+)
 from orchestrator.verdict import reconcile
 from orchestrator.verdict.reconcile import Item
 
@@ -66,9 +73,10 @@ def _table(items: Sequence[Item]) -> list[str]:
         return []
     lines = ["| | entry | where | measured | expected | distance |", "|---|---|---|--:|---|--:|"]
     for item in items[:MAX_ROWS]:
-        measured = "-" if item.measured is None else show_value(item.measured, item.unit)
-        distance = "" if item.distance is None else f"{item.distance:+.2f}"
-        cells = (item.id, show_where(item.where), measured, item.expected, distance)
+        cells = (
+            *(item.id, show_where(item.where)),
+            *(show_measured(item), item.expected, show_distance(item)),
+        )
         lines.append(f"| {_MARKS[item.status]} | " + " | ".join(map(_plain, cells)) + " |")
         if item.reason:
             lines.append(f"| | | | | {_plain(item.reason)} | |")

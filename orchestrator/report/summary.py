@@ -15,8 +15,11 @@ from rich.text import Text
 from orchestrator.agent import journal
 from orchestrator.report.words import (
     STATE_STYLES,
+    cut,
     harmless,
     how_it_ended,
+    show_distance,
+    show_measured,
     show_value,
     show_where,
     state_words,
@@ -39,6 +42,9 @@ STATUS_STYLES: Mapping[str, str] = {
     reconcile.NOT_COMPARABLE: "bold yellow",
     reconcile.NEW: "cyan",
 }
+# Of the columns that wrap; the others show all they have.
+_NARROWEST = 16
+_LONGEST_EXPECTED = 40
 _MAX_HITS = 30
 _MAX_NEW = 4
 _MAX_BAD_JOBS = 12
@@ -110,17 +116,16 @@ def _items(items: Sequence[Item]) -> RenderableType | None:
         return None
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("", no_wrap=True)
-    table.add_column("entry")
+    table.add_column("entry", overflow="fold", min_width=_NARROWEST)
     table.add_column("measured", justify="right", no_wrap=True)
-    table.add_column("expected", no_wrap=True)
+    table.add_column("expected", overflow="fold", min_width=_NARROWEST)
     table.add_column("distance", justify="right", no_wrap=True)
     for item in _shown(items):
         status = Text(item.status.replace("_", " "), style=STATUS_STYLES[item.status])
-        table.add_row(status, _named(item), _measured(item), item.expected, _distance(item))
-        if item.reason:
-            table.add_row("", Text(f"  {harmless(item.reason)}", style="dim"))
-        elif item.status == reconcile.MISS and item.decides:
-            table.add_row("", Text(f"  decides: {harmless(item.decides)}", style="dim"))
+        expected = Text(cut(harmless(item.expected), _LONGEST_EXPECTED))
+        table.add_row(status, _named(item), _measured(item), expected, show_distance(item))
+        for line in _notes(item):
+            table.add_row("", Text(f"  {harmless(line)}", style="dim"))
     hidden = len(items) - len(_shown(items))
     parts: list[RenderableType] = [table]
     if hidden:
@@ -148,12 +153,20 @@ def _named(item: Item) -> Text:
     return Text(item.id if item.severity == "blocker" else f"{item.id} (info)", style=style)
 
 
-def _measured(item: Item) -> str:
-    return "-" if item.measured is None else show_value(item.measured, item.unit)
+def _measured(item: Item) -> Text:
+    return Text(cut(show_measured(item)) if isinstance(item.measured, str) else show_measured(item))
 
 
-def _distance(item: Item) -> str:
-    return "" if item.distance is None else f"{item.distance:+.2f}"
+def _notes(item: Item) -> Iterable[str]:
+    """What stands below an item; texts that differ where the table has cut them, in full."""
+    is_miss = item.status == reconcile.MISS
+    if is_miss and isinstance(item.measured, str) and show_measured(item) != _measured(item).plain:
+        yield f"measured: {item.measured}"
+        yield f"expected: {item.expected}"
+    if item.reason:
+        yield item.reason
+    elif is_miss and item.decides:
+        yield f"decides: {item.decides}"
 
 
 # ---- conditions

@@ -30,6 +30,8 @@ HIT, MISS, MISSING = "hit", "miss", "missing"
 NOT_COMPARABLE, NEW = "not_comparable", "new"
 # What decimal fractions and conversions of units lose in binary.
 _ROUNDING = 1e-9
+# Below it every whole number has its own float.
+_EXACT = 2.0**53
 _BEYOND = math.nextafter(1.0, 2.0)
 # A step says so where it did not try to measure.
 _ON_PURPOSE = frozenset({"skipped", "not_applicable"})
@@ -253,13 +255,19 @@ def expectation(entry: Entry) -> str:
         assert expect.interval is not None
         low, high = expect.interval
         if low is None:
-            return f"{prefix}≤ {high:g}{unit}"
+            return f"{prefix}≤ {_number(high)}{unit}"
         if high is None:
-            return f"{prefix}≥ {low:g}{unit}"
-        return f"{prefix}{low:g} … {high:g}{unit}"
+            return f"{prefix}≥ {_number(low)}{unit}"
+        return f"{prefix}{_number(low)} … {_number(high)}{unit}"
     parts = [f"±{expect.rel * 100:g} %"] if expect.rel else []
-    parts += [f"±{expect.abs:g}"] if expect.abs else []
-    return f"{prefix}{expect.value:g} {' or '.join(parts)}{unit}"
+    parts += [f"±{_number(expect.abs)}"] if expect.abs else []
+    return f"{prefix}{_number(expect.value)} {' or '.join(parts)}{unit}"
+
+
+def _number(value: Any) -> str:
+    """A bound as it was written: whole numbers with all their digits."""
+    whole = value == int(value) and abs(value) < _EXACT
+    return str(int(value)) if whole else f"{value:g}"
 
 
 def _item(
