@@ -12,10 +12,12 @@ from typing import Any
 from orchestrator import reading
 from orchestrator.diff import code
 from orchestrator.errors import EvidenceError, InputError
-from orchestrator.store import results, rundir
+from orchestrator.store import check, results, rundir
+from orchestrator.store.history import History
 from orchestrator.store.record import RunRecord
 from orchestrator.store.results import Result
 from orchestrator.store.rundir import RunDir
+from orchestrator.verdict.conditions import Conditions
 from orchestrator.verdict.trend import Run, Trend, has, is_number, trends
 
 
@@ -59,6 +61,13 @@ def runs_at_home(artifacts: Path, experiment: str = "") -> Home:
 
 
 def _read(folder: RunDir, record: RunRecord) -> Run:
+    rundir.unpack_again(folder)
+    try:
+        check.present(folder)
+    except EvidenceError:
+        gone = f"evidence missing; orch fetch {record.run_id}"
+        return Run(record, History(), (), Conditions(), gone)
+    check.what_is_read(folder, record)
     history = reading.known_history(folder)
     measured = results.read(folder.evidence, history).found
     return Run(record, history, measured, reading.known_conditions(folder, history))
