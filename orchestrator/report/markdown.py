@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from orchestrator.report.verdict import verdict_of
 from orchestrator.report.view import RunView
 from orchestrator.report.words import (
+    cut,
     harmless,
     how_it_ended,
     show_distance,
+    show_fact,
     show_measured,
     show_where,
     state_words,
@@ -19,6 +21,7 @@ from orchestrator.verdict import reconcile
 from orchestrator.verdict.reconcile import Item
 
 MAX_ROWS = 40
+_LONGEST_FACT = 120
 _MARKS = {
     reconcile.HIT: "✅",
     reconcile.MISS: "❌",
@@ -64,7 +67,8 @@ def _origin(view: RunView) -> str:
 def _counts(view: RunView) -> str:
     statuses = [item.status for item in view.items]
     parts = [f"{statuses.count(s)} {s.replace('_', ' ')}" for s in reconcile.ORDER if s in statuses]
-    parts += [f"{n} steps {state_words(s)}" for s, n in sorted(view.history.counts.items())]
+    counts = sorted(view.history.counts.items())
+    parts += [f"{n} step{'s' if n != 1 else ''} {state_words(s)}" for s, n in counts]
     return " · ".join(parts)
 
 
@@ -100,9 +104,10 @@ def _conditions(view: RunView) -> list[str]:
         if field.severity != "identity":
             continue
         later = after.get(name)
-        changed = later is not None and later.value != field.value
-        shown = str(later.value) if later is not None and changed else ""
-        lines.append(f"| {name} | {_plain(str(field.value))[:120]} | {_plain(shown)[:120]} |")
+        is_other = later is not None and (later.state, later.value) != (field.state, field.value)
+        shown = show_fact(later) if later is not None and is_other else ""
+        cells = (cut(text, _LONGEST_FACT) for text in (name, show_fact(field), shown))
+        lines.append("| " + " | ".join(map(_plain, cells)) + " |")
     return lines
 
 

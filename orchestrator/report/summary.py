@@ -19,8 +19,8 @@ from orchestrator.report.words import (
     harmless,
     how_it_ended,
     show_distance,
+    show_fact,
     show_measured,
-    show_value,
     show_where,
     state_words,
 )
@@ -204,7 +204,7 @@ def _is_known(field: Field | None) -> bool:
 def _fact(name: str, field: Field) -> str:
     label = name.removesuffix(".version").removesuffix(".model").removesuffix(".name")
     bare = label in ("name", "cpu")
-    return harmless(f"{'' if bare else label + ' '}{show_value(field.value, field.unit)}")
+    return harmless(f"{'' if bare else label + ' '}{show_fact(field)}")
 
 
 def _drift(conditions: Conditions) -> Iterable[Text]:
@@ -215,7 +215,8 @@ def _drift(conditions: Conditions) -> Iterable[Text]:
             continue
         if (before.state, before.value) != (after.state, after.value):
             yield Text(
-                f"changed during the run: {name}: {before.value} -> {after.value}", "bold yellow"
+                f"changed during the run: {name}: {show_fact(before)} -> {show_fact(after)}",
+                "bold yellow",
             )
 
 

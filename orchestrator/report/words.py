@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.agent import journal
-from orchestrator.spec.quantity import show_duration
+from orchestrator.spec.quantity import show_duration, show_size
 from orchestrator.store.history import RUNNING, WAITING, JobView
 from orchestrator.verdict import reconcile
+from orchestrator.verdict.conditions import Field
 from orchestrator.verdict.reconcile import Item
 
 # Below it every whole number has its own float.
@@ -63,6 +64,26 @@ def show_value(value: Any, unit: str = "") -> str:
     else:
         text = harmless(str(value))
     return text if unit in ("", "1") else f"{text} {unit}"
+
+
+def show_fact(field: Field) -> str:
+    """A fact of the host on one line: its value with its unit, or why there is none."""
+    if field.state != "value":
+        return state_words(field.state)
+    if field.unit == "By" and type(field.value) is int:
+        return show_size(field.value)
+    if isinstance(field.value, list):
+        return show_value(", ".join(map(str, field.value)) or "none", field.unit)
+    if isinstance(field.value, dict):
+        pairs = (f"{key}: {_inner(value)}" for key, value in field.value.items())
+        return show_value(", ".join(pairs) or "none", field.unit)
+    return show_value(field.value, field.unit)
+
+
+def _inner(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"({', '.join(f'{key}: {_inner(item)}' for key, item in value.items())})"
+    return show_value(value)
 
 
 def _whole(value: float) -> str:

@@ -48,6 +48,8 @@ def test_what_could_not_be_measured_is_told_everywhere(measured: Project) -> Non
     for text in (shown.out, report):
         assert "NaN in the output" in text
         assert "1 missing" in text
+    assert "1 step passed" in report
+    assert "None" not in report.partition("Conditions")[2]
     assert "not fully measured" in shown.out
     assert "Not fully measured" in report
 
