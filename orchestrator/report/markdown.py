@@ -17,7 +17,7 @@ from orchestrator.report.words import (
     show_where,
     state_words,
 )
-from orchestrator.verdict import reconcile
+from orchestrator.verdict import decision, reconcile
 from orchestrator.verdict.reconcile import Item
 
 MAX_ROWS = 40
@@ -36,8 +36,9 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~@#])")
 def page(view: RunView) -> str:
     """The whole comment, in GitHub's Markdown."""
     verdict = verdict_of(view)
+    words = decision.words(view.exit_code, view.items).capitalize()
     blocks = [
-        f"### {_plain(view.record.experiment)}: {verdict.words}",
+        f"### {_plain(view.record.experiment)}: {words}",
         _plain(view.question),
         _counts(view),
         "\n".join(_table([i for i in view.items if i.status != reconcile.NEW])),
