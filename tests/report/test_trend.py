@@ -62,3 +62,12 @@ def test_the_heading_names_the_experiment() -> None:
 
 def test_a_wide_terminal_has_one_line_for_each_round() -> None:
     assert len(shown(250).splitlines()) == 2 + len(RUNS)
+
+
+def test_a_narrow_one_has_what_changed_below_the_number() -> None:
+    lines = shown(80).splitlines()
+
+    last = next(n for n, line in enumerate(lines) if RUNS[2] in line)
+    assert lines[last].endswith("x2.000")
+    assert lines[last + 1].startswith("       changed: code (4 files:")
+    assert all(line.startswith("       ") for line in lines[last + 1 :])
