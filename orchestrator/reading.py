@@ -9,7 +9,7 @@ from orchestrator.errors import EvidenceError
 from orchestrator.report.view import RunView, members_of, question_of
 from orchestrator.spec.document import load
 from orchestrator.spec.ledger import Ledger, read_ledger
-from orchestrator.store import history, results
+from orchestrator.store import check, history, results
 from orchestrator.store.record import RunRecord
 from orchestrator.store.rundir import RunDir
 from orchestrator.verdict.conditions import Conditions
@@ -26,6 +26,7 @@ def view(folder: RunDir) -> RunView:
     record = folder.read_record()
     if record.state != "home":
         raise EvidenceError(f"{record.run_id} is not home yet", fix=f"orch fetch {record.run_id}")
+    check.what_is_read(folder, record)
     known = known_history(folder)
     found = results.read(folder.evidence, known)
     conditions = known_conditions(folder, known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -9,11 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import reading
+from orchestrator.diff import code
 from orchestrator.errors import EvidenceError, InputError
-from orchestrator.store import results, rundir
+from orchestrator.store import check, results, rundir
+from orchestrator.store.history import History
 from orchestrator.store.record import RunRecord
+from orchestrator.store.results import Result
 from orchestrator.store.rundir import RunDir
-from orchestrator.verdict.trend import Run, Trend, trends
+from orchestrator.verdict.conditions import Conditions
+from orchestrator.verdict.trend import Run, Trend, has, is_number, trends
 
 
 def over_time(
@@ -25,8 +30,8 @@ def over_time(
         InputError: no run measured it; the names that come closest are in the message.
     """
     home = runs_at_home(artifacts, experiment)
-    found = trends(home.runs, metric, where)
-    if not found:
+    found = trends(home.runs, metric, where, changed_files)
+    if all(one.value is None for trend in found for one in trend.rounds):
         raise InputError(
             _nothing(home.runs, metric, where), fix="orch show RUN lists what was measured"
         )
@@ -56,16 +61,45 @@ def runs_at_home(artifacts: Path, experiment: str = "") -> Home:
 
 
 def _read(folder: RunDir, record: RunRecord) -> Run:
+    rundir.unpack_again(folder)
+    try:
+        check.present(folder)
+    except EvidenceError:
+        gone = f"evidence missing; orch fetch {record.run_id}"
+        return Run(record, History(), (), Conditions(), gone)
+    check.what_is_read(folder, record)
     history = reading.known_history(folder)
     measured = results.read(folder.evidence, history).found
     return Run(record, history, measured, reading.known_conditions(folder, history))
 
 
+@functools.cache
+def changed_files(old_tree: str, new_tree: str) -> tuple[str, ...]:
+    """The paths in which two trees differ; none where the repository here does not hold them."""
+    return tuple(change.path for change in code.compare(old_tree, new_tree).files)
+
+
 def _nothing(runs: Sequence[Run], metric: str, where: Mapping[str, Any]) -> str:
-    names = sorted({r.metric for run in runs for r in run.results})
+    measured = [r for run in runs for r in run.results]
+    names = sorted({r.metric for r in measured})
     if metric in names:
-        shown = ", ".join(f"{k}={v}" for k, v in where.items())
-        return f"`{metric}` was measured as a number nowhere at {shown or 'any point'}"
+        return _no_number(measured, metric, where)
     close = get_close_matches(metric, names, 3)
     hint = f"; close to it: {', '.join(close)}" if close else ""
     return f"no run of {len(runs)} measured `{metric}`{hint}"
+
+
+def _no_number(measured: Sequence[Result], metric: str, where: Mapping[str, Any]) -> str:
+    """What stands where a number was looked for, and where numbers are."""
+    at = [r for r in measured if r.metric == metric and has(r.point, where)]
+    if not at:
+        shown = ", ".join(f"{axis}={value}" for axis, value in where.items())
+        return f"`{metric}` was measured nowhere at {shown}"
+    last = at[-1]
+    if last.value is None:
+        found = f"`{metric}` has no value in any round; the last says {last.status}"
+        found += f": {last.note}" if last.note else ""
+    else:
+        found = f"`{metric}` is not a number: the last round says `{str(last.value)[:40]}`"
+    numbers = sorted({r.metric for r in measured if is_number(r.value)})
+    return f"{found}; numbers are: {', '.join(numbers[:12]) or 'none'}"

@@ -44,6 +44,7 @@ def show(name: str, json: bool) -> int:
     if record.state != "home":
         _show_unfinished(folder, record)
         return 3
+    check.what_is_read(folder, record)
     local = Host(local=True)
     return tell(judged(resume.outcome(folder, record.host, local, PlainTeller(), json=json)))
 
@@ -52,6 +53,7 @@ def logs(name: str, job: str | None, follow: bool) -> None:
     folder = rundir.find(artifacts(), name)
     record = folder.read_record()
     if record.state == "home":
+        check.present(folder)
         pieces = _pieces_here(folder, job)
     else:
         host_name, host = host_of_run(record, None)

@@ -52,7 +52,8 @@ def trend(metric: str, where: Sequence[str], experiment: str, json: bool) -> Non
     found, damaged = rounds.over_time(artifacts(), metric, _point(where), experiment)
     _tell_left_out(damaged)
     if json:
-        print(json_text.dumps(shown.as_json(found), ensure_ascii=False))
+        for line in shown.as_json(found):
+            print(json_text.dumps(line, ensure_ascii=False))
     else:
         shown.show(found)
 

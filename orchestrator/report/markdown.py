@@ -7,11 +7,21 @@ from collections.abc import Iterable, Sequence
 
 from orchestrator.report.verdict import verdict_of
 from orchestrator.report.view import RunView
-from orchestrator.report.words import harmless, how_it_ended, show_value, show_where, state_words
-from orchestrator.verdict import reconcile
+from orchestrator.report.words import (
+    cut,
+    harmless,
+    how_it_ended,
+    show_distance,
+    show_fact,
+    show_measured,
+    show_where,
+    state_words,
+)
+from orchestrator.verdict import decision, reconcile
 from orchestrator.verdict.reconcile import Item
 
 MAX_ROWS = 40
+_LONGEST_FACT = 120
 _MARKS = {
     reconcile.HIT: "✅",
     reconcile.MISS: "❌",
@@ -26,8 +36,9 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~@#])")
 def page(view: RunView) -> str:
     """The whole comment, in GitHub's Markdown."""
     verdict = verdict_of(view)
+    words = decision.words(view.exit_code, view.items).capitalize()
     blocks = [
-        f"### {_plain(view.record.experiment)}: {verdict.words}",
+        f"### {_plain(view.record.experiment)}: {words}",
         _plain(view.question),
         _counts(view),
         "\n".join(_table([i for i in view.items if i.status != reconcile.NEW])),
@@ -57,7 +68,8 @@ def _origin(view: RunView) -> str:
 def _counts(view: RunView) -> str:
     statuses = [item.status for item in view.items]
     parts = [f"{statuses.count(s)} {s.replace('_', ' ')}" for s in reconcile.ORDER if s in statuses]
-    parts += [f"{n} steps {state_words(s)}" for s, n in sorted(view.history.counts.items())]
+    counts = sorted(view.history.counts.items())
+    parts += [f"{n} step{'s' if n != 1 else ''} {state_words(s)}" for s, n in counts]
     return " · ".join(parts)
 
 
@@ -66,9 +78,10 @@ def _table(items: Sequence[Item]) -> list[str]:
         return []
     lines = ["| | entry | where | measured | expected | distance |", "|---|---|---|--:|---|--:|"]
     for item in items[:MAX_ROWS]:
-        measured = "-" if item.measured is None else show_value(item.measured, item.unit)
-        distance = "" if item.distance is None else f"{item.distance:+.2f}"
-        cells = (item.id, show_where(item.where), measured, item.expected, distance)
+        cells = (
+            *(item.id, show_where(item.where)),
+            *(show_measured(item), item.expected, show_distance(item)),
+        )
         lines.append(f"| {_MARKS[item.status]} | " + " | ".join(map(_plain, cells)) + " |")
         if item.reason:
             lines.append(f"| | | | | {_plain(item.reason)} | |")
@@ -92,9 +105,10 @@ def _conditions(view: RunView) -> list[str]:
         if field.severity != "identity":
             continue
         later = after.get(name)
-        changed = later is not None and later.value != field.value
-        shown = str(later.value) if later is not None and changed else ""
-        lines.append(f"| {name} | {_plain(str(field.value))[:120]} | {_plain(shown)[:120]} |")
+        is_other = later is not None and (later.state, later.value) != (field.state, field.value)
+        shown = show_fact(later) if later is not None and is_other else ""
+        cells = (cut(text, _LONGEST_FACT) for text in (name, show_fact(field), shown))
+        lines.append("| " + " | ".join(map(_plain, cells)) + " |")
     return lines
 
 

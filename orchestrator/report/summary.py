@@ -15,9 +15,12 @@ from rich.text import Text
 from orchestrator.agent import journal
 from orchestrator.report.words import (
     STATE_STYLES,
+    cut,
     harmless,
     how_it_ended,
-    show_value,
+    show_distance,
+    show_fact,
+    show_measured,
     show_where,
     state_words,
 )
@@ -27,6 +30,7 @@ from orchestrator.store.record import RunRecord
 from orchestrator.verdict import reconcile
 from orchestrator.verdict.conditions import Conditions, Field
 from orchestrator.verdict.decision import exit_code
+from orchestrator.verdict.decision import words as words_of
 from orchestrator.verdict.reconcile import Item
 
 # A pipe has no width; wrapping there would break the lines people grep for.
@@ -38,6 +42,9 @@ STATUS_STYLES: Mapping[str, str] = {
     reconcile.NOT_COMPARABLE: "bold yellow",
     reconcile.NEW: "cyan",
 }
+# Of the columns that wrap; the others show all they have.
+_NARROWEST = 16
+_LONGEST_EXPECTED = 40
 _MAX_HITS = 30
 _MAX_NEW = 4
 _MAX_BAD_JOBS = 12
@@ -109,17 +116,16 @@ def _items(items: Sequence[Item]) -> RenderableType | None:
         return None
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("", no_wrap=True)
-    table.add_column("entry")
+    table.add_column("entry", overflow="fold", min_width=_NARROWEST)
     table.add_column("measured", justify="right", no_wrap=True)
-    table.add_column("expected", no_wrap=True)
+    table.add_column("expected", overflow="fold", min_width=_NARROWEST)
     table.add_column("distance", justify="right", no_wrap=True)
     for item in _shown(items):
         status = Text(item.status.replace("_", " "), style=STATUS_STYLES[item.status])
-        table.add_row(status, _named(item), _measured(item), item.expected, _distance(item))
-        if item.reason:
-            table.add_row("", Text(f"  {harmless(item.reason)}", style="dim"))
-        elif item.status == reconcile.MISS and item.decides:
-            table.add_row("", Text(f"  decides: {harmless(item.decides)}", style="dim"))
+        expected = Text(cut(harmless(item.expected), _LONGEST_EXPECTED))
+        table.add_row(status, _named(item), _measured(item), expected, show_distance(item))
+        for line in _notes(item):
+            table.add_row("", Text(f"  {harmless(line)}", style="dim"))
     hidden = len(items) - len(_shown(items))
     parts: list[RenderableType] = [table]
     if hidden:
@@ -140,19 +146,27 @@ def _shown(items: Sequence[Item]) -> list[Item]:
 
 
 def _named(item: Item) -> Text:
-    if item.status == reconcile.NEW:
+    if not item.is_predicted:
         place = f"{item.step}[{show_where(item.where)}]" if item.where else item.step
         return Text.assemble(item.metric, ("  " + place, "dim"))
     style = "" if item.severity == "blocker" else "italic"
     return Text(item.id if item.severity == "blocker" else f"{item.id} (info)", style=style)
 
 
-def _measured(item: Item) -> str:
-    return "-" if item.measured is None else show_value(item.measured, item.unit)
+def _measured(item: Item) -> Text:
+    return Text(cut(show_measured(item)) if isinstance(item.measured, str) else show_measured(item))
 
 
-def _distance(item: Item) -> str:
-    return "" if item.distance is None else f"{item.distance:+.2f}"
+def _notes(item: Item) -> Iterable[str]:
+    """What stands below an item; texts that differ where the table has cut them, in full."""
+    is_miss = item.status == reconcile.MISS
+    if is_miss and isinstance(item.measured, str) and show_measured(item) != _measured(item).plain:
+        yield f"measured: {item.measured}"
+        yield f"expected: {item.expected}"
+    if item.reason:
+        yield item.reason
+    elif is_miss and item.decides:
+        yield f"decides: {item.decides}"
 
 
 # ---- conditions
@@ -190,7 +204,7 @@ def _is_known(field: Field | None) -> bool:
 def _fact(name: str, field: Field) -> str:
     label = name.removesuffix(".version").removesuffix(".model").removesuffix(".name")
     bare = label in ("name", "cpu")
-    return harmless(f"{'' if bare else label + ' '}{show_value(field.value, field.unit)}")
+    return harmless(f"{'' if bare else label + ' '}{show_fact(field)}")
 
 
 def _drift(conditions: Conditions) -> Iterable[Text]:
@@ -201,7 +215,8 @@ def _drift(conditions: Conditions) -> Iterable[Text]:
             continue
         if (before.state, before.value) != (after.state, after.value):
             yield Text(
-                f"changed during the run: {name}: {before.value} -> {after.value}", "bold yellow"
+                f"changed during the run: {name}: {show_fact(before)} -> {show_fact(after)}",
+                "bold yellow",
             )
 
 
@@ -213,10 +228,9 @@ def _banner(summary: Summary) -> Text:
     jobs = ", ".join(f"{n} {state_words(s)}" for s, n in sorted(summary.history.counts.items()))
     ledger = _ledger_words(summary.items)
     style = {0: "bold green", 3: "bold yellow", 6: "bold yellow"}.get(code, "bold red")
-    words = {0: "all as predicted", 1: "not as predicted", 3: "not fully measured", 6: "cancelled"}
-    verdict = words.get(code, "") if summary.items or code != 0 else "all steps passed"
-    if code == 1 and not any(i.status == reconcile.MISS for i in summary.items):
-        verdict = "a step did not pass"
+    if code == 0 and not any(item.is_predicted for item in summary.items):
+        style = "bold"
+    verdict = words_of(code, summary.items)
     return Text(f"\n{summary.record.run_id}: {verdict}: {jobs}{ledger}", style=style)
 
 
@@ -225,7 +239,8 @@ def _ledger_words(items: Sequence[Item]) -> str:
     for item in items:
         counts[item.status] = counts.get(item.status, 0) + 1
     words = [f"{counts[s]} {s.replace('_', ' ')}" for s in reconcile.ORDER if s in counts]
-    return f"; ledger: {', '.join(words)}" if words else ""
+    subject = "ledger: " if any(item.is_predicted for item in items) else ""
+    return f"; {subject}{', '.join(words)}" if words else ""
 
 
 def _next_actions(summary: Summary) -> Iterable[str]:

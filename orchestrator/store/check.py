@@ -15,6 +15,9 @@ from orchestrator.store.history import History
 from orchestrator.store.record import Bundle, RunRecord
 from orchestrator.store.rundir import RunDir, read_json
 
+_RESULTS = "results.jsonl"
+_READ = frozenset({"journal.jsonl", "environment.before.json", "environment.after.json"})
+
 
 @dataclass(frozen=True)
 class CheckedBundle:
@@ -50,6 +53,61 @@ def run(folder: RunDir) -> Iterator[str]:
     yield _journal_line(told, record)
     yield _plan_line(folder, record)
     yield _ledger_line(folder, record)
+
+
+def present(folder: RunDir) -> None:
+    """Refuse a run whose evidence was removed: an empty one reads like a run that never began.
+
+    Raises:
+        EvidenceError: the journal is not here.
+    """
+    if not (folder.evidence / "journal.jsonl").is_file():
+        raise EvidenceError(
+            f"the evidence of {folder.run_id} is missing: {folder.evidence} holds no journal",
+            fix=_restore(folder),
+        )
+
+
+def what_is_read(folder: RunDir, record: RunRecord) -> None:
+    """Check the files that a verdict is made of, and no others: journal, snapshots, results.
+
+    Raises:
+        EvidenceError: one of them is missing, was changed, or did not come home.
+    """
+    present(folder)
+    contents = _announced_contents(folder, record)
+    judged = {m.path: m.sha256 for m in contents.members if _is_read(m.path)}
+    for name, sha256 in judged.items():
+        path = folder.evidence / name
+        if not path.is_file():
+            raise EvidenceError(f"{path} is missing", fix=_restore(folder))
+        if _sha256(path) != sha256:
+            raise EvidenceError(f"{path} was changed after it came home", fix=_restore(folder))
+    for path in folder.evidence.glob("steps/**/" + _RESULTS):
+        if path.relative_to(folder.evidence).as_posix() not in judged:
+            raise EvidenceError(f"{path} did not come with the bundle", fix=_restore(folder))
+
+
+def _announced_contents(folder: RunDir, record: RunRecord) -> Manifest:
+    """The manifest beside the files, which must be the one that the host announced."""
+    path = folder.evidence / manifest.FILE_NAME
+    if (
+        record.bundle is not None
+        and path.is_file()
+        and _sha256(path) != (record.bundle.manifest_sha256)
+    ):
+        raise EvidenceError(f"{path} was changed after it came home", fix=_restore(folder))
+    return _contents(folder)
+
+
+def _is_read(path: str) -> bool:
+    return path in _READ or (path.startswith("steps/") and path.endswith("/" + _RESULTS))
+
+
+def _restore(folder: RunDir) -> str:
+    if folder.bundle.exists():
+        return f"remove {folder.evidence}: it is unpacked again from bundle.zip"
+    return f"orch fetch {folder.run_id}"
 
 
 def _bundle_line(folder: RunDir, announced: Bundle) -> str:

@@ -153,10 +153,19 @@ def find(artifacts: Path, name: str) -> RunDir:
         EvidenceError: its bundle cannot be unpacked.
     """
     found = _named(artifacts, name)
-    if found.bundle.exists() and not found.evidence.exists():
-        announced = found.read_record().bundle
-        unpack(found.bundle, found.evidence, announced.manifest_sha256 if announced else "")
+    unpack_again(found)
     return found
+
+
+def unpack_again(run: RunDir) -> None:
+    """Give a run back the evidence that only its bundle still holds.
+
+    Raises:
+        EvidenceError: its bundle cannot be unpacked.
+    """
+    if run.bundle.exists() and not run.evidence.exists():
+        announced = run.read_record().bundle
+        unpack(run.bundle, run.evidence, announced.manifest_sha256 if announced else "")
 
 
 def _named(artifacts: Path, name: str) -> RunDir:

@@ -39,7 +39,7 @@ class Conditions:
         """A fact by its dotted name, or by `caches`."""
         if name == "caches":
             return Field("value" if self.caches else "unknown", self.caches or None)
-        return self.before.get(name, Field("unknown", detail="not in the snapshot"))
+        return self.before.get(name, ABSENT)
 
     def unmet(self, required: Mapping[str, Any]) -> str:
         """Why a prediction that requires these facts does not apply; empty when it does."""
@@ -50,6 +50,28 @@ class Conditions:
             if not equal(found.value, wanted):
                 return f"`{name}` is `{found.value}`, required is `{wanted}`"
         return ""
+
+
+ABSENT = Field("unknown", detail="not in the snapshot")
+
+
+def differs(one: Field, other: Field, run_ids: tuple[str, str]) -> bool:
+    """Whether a fact is another in two runs; what only one of them knows is another.
+
+    A run's own id in a value, such as the path of its caches, makes no difference.
+    """
+    values = [_without(run_id, f.value) for f, run_id in zip((one, other), run_ids, strict=True)]
+    return (one.state, values[0], one.unit) != (other.state, values[1], other.unit)
+
+
+def _without(run_id: str, value: Any) -> Any:
+    if isinstance(value, str) and run_id:
+        return value.replace(run_id, "RUN")
+    if isinstance(value, list):
+        return [_without(run_id, item) for item in value]
+    if isinstance(value, dict):
+        return {key: _without(run_id, item) for key, item in value.items()}
+    return value
 
 
 def read(evidence: Path, caches: str) -> Conditions:

@@ -14,7 +14,7 @@ def exit_code(history: History, items: Sequence[Item]) -> int:
     """The exit code of `orch run`.
 
     6 cancelled; 1 a step did not pass or a blocker missed; 3 a blocker was not measured or is not
-    comparable; 0 otherwise.
+    comparable, or a step recorded without a prediction that it could not measure; 0 otherwise.
     """
     states = set(history.counts)
     if journal.CANCELLED in states:
@@ -25,3 +25,24 @@ def exit_code(history: History, items: Sequence[Item]) -> int:
     unmeasured = {reconcile.MISSING, reconcile.NOT_COMPARABLE} & set(blockers)
     unfinished = states - {journal.PASSED}
     return 3 if unmeasured or unfinished or not states else 0
+
+
+def words(code: int, items: Sequence[Item]) -> str:
+    """What the exit code stands for; a run that predicted nothing has nothing as predicted."""
+    if code == 0:
+        return _words_of_success(items)
+    if code == 1 and not any(_is_blocking_miss(item) for item in items):
+        return "a step did not pass"
+    return {1: "not as predicted", 3: "not fully measured", 6: "cancelled"}.get(code, "failed")
+
+
+def _words_of_success(items: Sequence[Item]) -> str:
+    if not any(item.is_predicted for item in items):
+        return "all steps passed; nothing was predicted"
+    if all(item.status in (reconcile.HIT, reconcile.NEW) for item in items):
+        return "all as predicted"
+    return "no blocker missed"
+
+
+def _is_blocking_miss(item: Item) -> bool:
+    return item.status == reconcile.MISS and item.severity == "blocker"

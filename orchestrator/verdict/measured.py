@@ -52,7 +52,7 @@ def quantity(
     matching = [
         r
         for r in results
-        if r.metric == metric and (step is None or r.step == step) and _holds(r.point, where)
+        if r.metric == metric and (step is None or r.step == step) and holds(r.point, where)
     ]
     if not matching:
         raise NotMeasured(_why_nothing(metric, step, where, history))
@@ -113,7 +113,9 @@ def summary(matching: Sequence[Result]) -> Measured:
     """
     without = [r for r in matching if r.status != "ok"]
     if without:
-        raise NotMeasured(f"recorded as {without[0].status}: {without[0].note or 'no reason'}")
+        raise NotMeasured(
+            f"recorded as {without[0].status}: {_one_line(without[0].note) or 'no reason'}"
+        )
     values = tuple(r.value for r in matching)
     found = sorted({r.unit for r in matching})
     if len(found) > 1:
@@ -129,6 +131,12 @@ def summary(matching: Sequence[Result]) -> Measured:
     value = statistics.median(values) if numbers and len(values) > 1 else values[0]
     place = place_of(matching[0])
     return Measured(value, found[0], len(values), place[1], values, (place,))
+
+
+def _one_line(note: str) -> str:
+    """A step's own words, without what acts on whoever shows them."""
+    words = " ".join(note.split())
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
 
 
 def disagreement(values: Sequence[Any]) -> str:
@@ -153,7 +161,8 @@ def _why_nothing(metric: str, step: str | None, where: Point, history: History) 
     return f"no step recorded `{metric}`" + (f" at {_shown('', where)}" if where else "")
 
 
-def _holds(point: Point, where: Point) -> bool:
+def holds(point: Point, where: Point) -> bool:
+    """Whether a point lies where `where` says."""
     return all(axis in point and equal(point[axis], value) for axis, value in where.items())
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from orchestrator.spec import formula
 from orchestrator.spec.ledger import Entry, Expect, Ledger, by_id
 from orchestrator.store.history import History
 from orchestrator.store.results import Result
@@ -19,6 +20,7 @@ from orchestrator.verdict.measured import (
     computed,
     disagreement,
     equal,
+    holds,
     place_of,
     quantity,
     summary,
@@ -28,7 +30,11 @@ HIT, MISS, MISSING = "hit", "miss", "missing"
 NOT_COMPARABLE, NEW = "not_comparable", "new"
 # What decimal fractions and conversions of units lose in binary.
 _ROUNDING = 1e-9
+# Below it every whole number has its own float.
+_EXACT = 2.0**53
 _BEYOND = math.nextafter(1.0, 2.0)
+# A step says so where it did not try to measure.
+_ON_PURPOSE = frozenset({"skipped", "not_applicable"})
 # Worst first: the order in which people read them.
 ORDER = (MISS, MISSING, NOT_COMPARABLE, HIT, NEW)
 
@@ -59,6 +65,11 @@ class Item:
     count: int = 0
     step: str = ""
 
+    @property
+    def is_predicted(self) -> bool:
+        """Whether an entry speaks of it: every entry expects something."""
+        return bool(self.expected)
+
     def as_json(self) -> dict[str, Any]:
         told = {key: value for key, value in asdict(self).items() if value not in ("", None)}
         if not self.is_ratio:
@@ -69,12 +80,16 @@ class Item:
 def reconcile(
     ledger: Ledger | None, results: Sequence[Result], history: History, conditions: Conditions
 ) -> list[Item]:
-    """Every entry with its status, then everything that was measured and not predicted."""
+    """Every entry with its status, then everything that was recorded and not predicted.
+
+    What was recorded without a value is missing, predicted or not. Without an entry that says how
+    grave that is, `error` and `unknown` are blockers; `skipped` and `not_applicable` are not.
+    """
     entries = ledger.entries if ledger else ()
     known = by_id(ledger) if ledger else {}
     judge = _Judge(known, results, history, conditions)
     items = [judge.item(entry) for entry in entries]
-    items += _unpredicted(results, judge.spoken_for)
+    items += _unpredicted(results, judge)
     return sorted(items, key=_worst_first)
 
 
@@ -92,7 +107,8 @@ class _Judge:
         self._results = results
         self._history = history
         self._conditions = conditions
-        self.spoken_for: set[Place] = set()
+        self._spoken_for: set[Place] = set()
+        self._asked_for = [question for entry in entries.values() for question in _asked(entry)]
 
     def item(self, entry: Entry) -> Item:
         unmet = self._conditions.unmet(entry.requires)
@@ -117,8 +133,18 @@ class _Judge:
         return self._heard(quantity(entry.metric, *where))
 
     def _heard(self, measured: Measured) -> Measured:
-        self.spoken_for.update(measured.places)
+        self._spoken_for.update(measured.places)
         return measured
+
+    def speaks_of(self, matching: Sequence[Result]) -> bool:
+        """Whether an entry was judged by what one place recorded, or found no value there."""
+        one = matching[0]
+        if all(result.status == "ok" for result in matching):
+            return place_of(one) in self._spoken_for
+        return any(
+            one.metric == metric and step in (None, one.step) and holds(one.point, where)
+            for metric, step, where in self._asked_for
+        )
 
     def _judge(self, entry: Entry, measured: Measured) -> Item:
         expect = entry.expect
@@ -229,13 +255,19 @@ def expectation(entry: Entry) -> str:
         assert expect.interval is not None
         low, high = expect.interval
         if low is None:
-            return f"{prefix}≤ {high:g}{unit}"
+            return f"{prefix}≤ {_number(high)}{unit}"
         if high is None:
-            return f"{prefix}≥ {low:g}{unit}"
-        return f"{prefix}{low:g} … {high:g}{unit}"
+            return f"{prefix}≥ {_number(low)}{unit}"
+        return f"{prefix}{_number(low)} … {_number(high)}{unit}"
     parts = [f"±{expect.rel * 100:g} %"] if expect.rel else []
-    parts += [f"±{expect.abs:g}"] if expect.abs else []
-    return f"{prefix}{expect.value:g} {' or '.join(parts)}{unit}"
+    parts += [f"±{_number(expect.abs)}"] if expect.abs else []
+    return f"{prefix}{_number(expect.value)} {' or '.join(parts)}{unit}"
+
+
+def _number(value: Any) -> str:
+    """A bound as it was written: whole numbers with all their digits."""
+    whole = value == int(value) and abs(value) < _EXACT
+    return str(int(value)) if whole else f"{value:g}"
 
 
 def _item(
@@ -266,21 +298,31 @@ def _item(
     )
 
 
-def _unpredicted(results: Sequence[Result], spoken_for: set[Place]) -> list[Item]:
-    """An item for everything that has a value and that no entry speaks of."""
+def _asked(entry: Entry) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:
+    """The metrics an entry needs, each with its step and its point."""
+    for name in formula.metrics(entry.compute) if entry.compute else (entry.metric or "",):
+        yield name, entry.step, entry.where
+    below = entry.expect.ratio_to
+    if below is not None and below.metric is not None:
+        yield below.metric, below.step, {**entry.where, **below.where}
+
+
+def _unpredicted(results: Sequence[Result], judge: _Judge) -> list[Item]:
+    """An item for everything that was recorded, with a value or without, and not predicted."""
     found: dict[Place, list[Result]] = {}
     for result in results:
         found.setdefault(place_of(result), []).append(result)
-    return [
-        _new(matching)
-        for place, matching in found.items()
-        if place not in spoken_for and any(result.status == "ok" for result in matching)
-    ]
+    return [_new(matching) for matching in found.values() if not judge.speaks_of(matching)]
 
 
 def _new(matching: Sequence[Result]) -> Item:
     first = matching[0]
     item = Item(first.metric, NEW, first.metric, dict(first.point), step=first.step)
+    without = {result.status for result in matching} - {"ok"}
+    if without:
+        # A step that meant not to measure stops nobody; one that could not is no pass.
+        severity = "info" if without <= _ON_PURPOSE else "blocker"
+        item = replace(item, status=MISSING, severity=severity)
     try:
         measured = summary(matching)
     except NotMeasured as error:

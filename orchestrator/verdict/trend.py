@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.store.history import History
 from orchestrator.store.record import RunRecord
 from orchestrator.store.results import Result
-from orchestrator.verdict import units
-from orchestrator.verdict.conditions import Conditions, Field
-from orchestrator.verdict.measured import NotMeasured, quantity
+from orchestrator.verdict import changes, units
+from orchestrator.verdict.conditions import Conditions
+from orchestrator.verdict.measured import NotMeasured, place_of, quantity
 
-# The same on every round of a project, or different on every round by design.
-_NOT_A_CHANGE = ("env.", "disk.")
+# The files in which two trees differ; none where nobody can tell.
+Files = Callable[[str, str], Sequence[str]]
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is home, as far as a trend needs it."""
+    """A run that is home, as far as a trend needs it; `problem` says why nothing is known."""
 
     record: RunRecord
     history: History
     results: Sequence[Result]
     conditions: Conditions
+    problem: str = ""
 
 
 @dataclass(frozen=True)
 class Round:
-    """One run's part of a trend. `value` is None when it was not measured; `why` says why."""
+    """One run's part of a trend. `value` is None when it was not measured; `why` says why.
+
+    `changes` is what changed since the round before, `files` the files that the code changed in.
+    """
 
     run_id: str
     host: str
@@ -40,107 +44,139 @@ class Round:
     why: str = ""
     ratio: float | None = None
     changes: Sequence[str] = ()
+    files: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Trend:
-    """One metric at one point of one step, oldest round first."""
+    """One metric at one point of one step of one experiment, oldest round first."""
 
     metric: str
     step: str
     point: Mapping[str, Any]
     unit: str
     rounds: Sequence[Round]
+    experiment: str = ""
 
 
-def trends(runs: Sequence[Run], metric: str, where: Mapping[str, Any]) -> list[Trend]:
+def trends(
+    runs: Sequence[Run],
+    metric: str,
+    where: Mapping[str, Any],
+    files: Files = lambda _old, _new: (),
+) -> list[Trend]:
     """The metric at every point that `where` leaves, over runs given oldest first.
 
-    A run counts when its experiment measured the metric in any of the runs: a round that failed
-    before it measured is part of the story.
+    Each experiment has its own rounds: the same name and point in another one is another quantity.
+    All its runs count: a round that failed before it measured is part of the story.
     """
-    matching = {run.record.run_id: _matching(run, metric, where) for run in runs}
-    experiments = {run.record.experiment for run in runs if matching[run.record.run_id]}
-    told = [run for run in runs if run.record.experiment in experiments]
-    places: dict[tuple[str, str], Result] = {}
-    for run in told:
-        for result in matching[run.record.run_id]:
-            places[result.step, str(sorted(result.point.items(), key=str))] = result
-    return [_trend(told, last) for last in places.values()]
+    found: list[Trend] = []
+    for experiment in dict.fromkeys(run.record.experiment for run in runs):
+        rounds = [run for run in runs if run.record.experiment == experiment]
+        lasts = _lasts([r for run in rounds for r in _matching(run, metric, where)])
+        if lasts:
+            changed = _changes(rounds, files)
+            found += [_trend(rounds, last, changed) for last in lasts]
+    return found
 
 
 def _matching(run: Run, metric: str, where: Mapping[str, Any]) -> list[Result]:
+    """What a run recorded of it: numbers, and that there was no value."""
     return [
         r
         for r in run.results
-        if r.metric == metric
-        and isinstance(r.value, (int, float))
-        and not isinstance(r.value, bool)
-        and all(str(r.point.get(axis)) == str(value) for axis, value in where.items())
+        if r.metric == metric and (r.value is None or is_number(r.value)) and has(r.point, where)
     ]
 
 
-def _trend(runs: Sequence[Run], last: Result) -> Trend:
-    rounds: list[Round] = []
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def has(point: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+    """Whether a point has the values of `where`, which may be text from a command line."""
+    return all(str(point.get(axis)) == str(value) for axis, value in where.items())
+
+
+def _lasts(matching: Sequence[Result]) -> list[Result]:
+    """For every place the last number, or the last word that there is none."""
+    places: dict[Any, Result] = {}
+    for result in matching:
+        place = str(place_of(result))
+        if result.value is not None or place not in places or places[place].value is None:
+            places[place] = result
+    return list(places.values())
+
+
+@dataclass(frozen=True)
+class _Changed:
+    words: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+def _changes(runs: Sequence[Run], files: Files) -> list[_Changed]:
+    """What changed before every run, since the last one of which anything is known."""
+    found: list[_Changed] = []
     before: Run | None = None
-    measured_before: float | None = None
     for run in runs:
-        found = _round(run, last, before, measured_before)
+        if before is None or run.problem:
+            found.append(_Changed())
+        else:
+            words = changes.between(before.record, before.conditions, run.record, run.conditions)
+            trees = before.record.tree.local, run.record.tree.local
+            found.append(_Changed(words, tuple(files(*trees)) if "code" in words else ()))
+        before = before if run.problem else run
+    return found
+
+
+def _trend(runs: Sequence[Run], last: Result, changed: Sequence[_Changed]) -> Trend:
+    rounds: list[Round] = []
+    measured_before: float | None = None
+    unit_before = ""
+    for run, change in zip(runs, changed, strict=True):
+        found = replace(
+            _round(run, last, measured_before), changes=change.words, files=change.files
+        )
+        unit = _unit(run, last)
+        if unit is not None and unit_before and unit != unit_before:
+            told = f"unit {unit_before} → {unit or '1'}"
+            found = replace(found, changes=(told, *found.changes))
         rounds.append(found)
-        before = run
+        unit_before = unit_before if unit is None else unit or "1"
         measured_before = found.value if found.value is not None else measured_before
-    return Trend(last.metric, last.step, last.point, last.unit, rounds)
+    return Trend(last.metric, last.step, last.point, last.unit, rounds, runs[0].record.experiment)
 
 
-def _round(run: Run, last: Result, before: Run | None, measured_before: float | None) -> Round:
+def _round(run: Run, last: Result, measured_before: float | None) -> Round:
     record = run.record
-    changes = _changes(before, run) if before else ()
+    blank = Round(record.run_id, record.host, record.note, None)
+    if run.problem:
+        return replace(blank, why=run.problem)
     try:
         found = quantity(last.metric, last.step, last.point, run.results, run.history)
+        if not found.is_number:
+            return replace(blank, why=f"`{found.value}` is not a number")
         value = units.convert(float(found.value), found.unit, last.unit)
-    except (NotMeasured, units.UnitMismatch) as error:
-        return Round(record.run_id, record.host, record.note, None, why=str(error), changes=changes)
-    return Round(
-        run_id=record.run_id,
-        host=record.host,
-        note=record.note,
+    except NotMeasured as error:
+        return replace(blank, why=str(error))
+    except units.UnitMismatch:
+        why = f"measured in `{found.unit or '1'}`, which is not `{last.unit or '1'}`"
+        return replace(blank, why=why)
+    return replace(
+        blank,
         value=value,
         samples=[
             units.convert(sample, r.unit, last.unit)
             for r in run.results
-            if r.metric == last.metric and r.step == last.step and r.point == last.point
-            for sample in (r.samples or ([float(r.value)] if r.value is not None else []))
+            if place_of(r) == place_of(last) and r.value is not None
+            for sample in (r.samples or [float(r.value)])
         ],
         count=found.count,
         ratio=value / measured_before if measured_before else None,
-        changes=changes,
     )
 
 
-def _changes(before: Run, after: Run) -> tuple[str, ...]:
-    """`code`, `host`, and the identity of the host fact by fact."""
-    found = []
-    if before.record.tree.local != after.record.tree.local:
-        found.append("code")
-    if before.record.host != after.record.host:
-        found.append(f"host {before.record.host} → {after.record.host}")
-    if before.conditions.caches != after.conditions.caches:
-        found.append(f"caches {before.conditions.caches} → {after.conditions.caches}")
-    old, new = before.conditions.before, after.conditions.before
-    for name in sorted(old.keys() & new.keys()):
-        if new[name].severity == "identity" and not name.startswith(_NOT_A_CHANGE):
-            found += _change(name, old[name], new[name])
-    return tuple(found)
-
-
-def _change(name: str, old: Field, new: Field) -> list[str]:
-    if (old.state, old.value) == (new.state, new.value):
-        return []
-    return [f"{name} {_told(old)} → {_told(new)}"]
-
-
-def _told(field: Field) -> str:
-    if field.state != "value":
-        return field.state.replace("_", " ")
-    text = str(field.value)
-    return text if len(text) <= 24 else text[:21] + "..."
+def _unit(run: Run, last: Result) -> str | None:
+    """The unit in which a run recorded it; None where it has no value."""
+    told = (r.unit for r in run.results if place_of(r) == place_of(last) and r.value is not None)
+    return next(told, None)

@@ -42,7 +42,8 @@ EVENTS = [
 def bundle(*, plan: str = PLAN, events: list[dict[str, Any]] = EVENTS, run_id: str = RUN_ID) -> Zip:
     journal = "".join(json.dumps(event) + "\n" for event in events)
     made = Zip(run_id=run_id).add("plan.json", plan.encode())
-    return made.add("journal.jsonl", journal.encode()).add("steps/a/log", b"hello\n")
+    made = made.add("journal.jsonl", journal.encode()).add("steps/a/log", b"hello\n")
+    return made.add("steps/a/results.jsonl", b"")
 
 
 def home(artifacts: Path, content: Zip) -> RunDir:
@@ -181,7 +182,7 @@ class TestRun:
             "plan",
             "ledger",
         ]
-        assert "3 files" in lines[1]
+        assert "4 files" in lines[1]
         assert "committed before the run" in lines[5]
 
     @pytest.mark.parametrize("what", TAMPERINGS)
@@ -234,6 +235,43 @@ class TestRun:
 
         with pytest.raises(EvidenceError, match=words):
             list(check.run(folder))
+
+
+class TestWhatIsRead:
+    def test_an_honest_run_may_be_read_with_a_changed_log(self, run: RunDir) -> None:
+        change(run.evidence / "steps/a/log")
+
+        check.what_is_read(run, run.read_record())
+
+    @pytest.mark.parametrize(
+        ("tamper", "words"),
+        [
+            (lambda run: change(run.evidence / "steps/a/results.jsonl"), "results.jsonl was chang"),
+            (lambda run: change(run.evidence / "journal.jsonl"), "journal.jsonl was changed"),
+            (lambda run: change(run.evidence / "manifest.json"), "manifest.json was changed"),
+            (lambda run: (run.evidence / "steps/a/results.jsonl").unlink(), "is missing"),
+            (lambda run: (run.evidence / "steps/results.jsonl").write_bytes(b""), "did not come"),
+            (lambda run: shutil.rmtree(run.evidence), "holds no journal"),
+        ],
+    )
+    def test_nothing_that_was_changed_is_read(
+        self, run: RunDir, tamper: Tamper, words: str
+    ) -> None:
+        tamper(run)
+
+        with pytest.raises(EvidenceError, match=words) as raised:
+            check.what_is_read(run, run.read_record())
+
+        assert "unpacked again from bundle.zip" in raised.value.fix
+
+    def test_a_forger_has_to_know_the_hosts_word_on_the_manifest(self, run: RunDir) -> None:
+        run.bundle.unlink()
+        forge_with_its_manifest(run)
+
+        with pytest.raises(EvidenceError, match=r"manifest\.json was changed") as raised:
+            check.what_is_read(run, run.read_record())
+
+        assert raised.value.fix == f"orch fetch {RUN_ID}"
 
 
 class TestBundle:

@@ -6,6 +6,7 @@ from typing import Any
 
 from orchestrator.spec.ledger import Entry, Ledger
 from orchestrator.store.history import History, JobView
+from orchestrator.store.record import RunRecord, Tree
 from orchestrator.store.results import Result
 
 
@@ -43,3 +44,19 @@ def entry(expect: dict[str, Any], **more: Any) -> Entry:
 
 def ledger(*entries: Entry) -> Ledger:
     return Ledger(ledger="exp", entries=entries)
+
+
+def record(run_id: str, **more: Any) -> RunRecord:
+    """A run that is home."""
+    facts: dict[str, Any] = {"tree": Tree(local="a" * 40), **more}
+    return RunRecord(
+        run_id=run_id,
+        experiment=facts.pop("experiment", "exp"),
+        experiment_file="exp.yaml",
+        host=facts.pop("host", "here"),
+        carrier="local",
+        created_at=run_id,
+        orch_version="0",
+        state="home",
+        **facts,
+    )

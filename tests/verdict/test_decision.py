@@ -14,6 +14,10 @@ def item(status: str, severity: str = "blocker") -> Item:
     return Item("e", status, "m", {}, severity=severity)
 
 
+def predicted(status: str, severity: str = "blocker") -> Item:
+    return Item("e", status, "m", {}, severity=severity, expected="= 1")
+
+
 PASSED = ["passed", "passed"]
 
 
@@ -52,3 +56,22 @@ def test_exit_code(states: list[str], items: list[Item], code: int) -> None:
 
 def test_no_evidence_is_never_a_pass() -> None:
     assert decision.exit_code(History(), []) != 0
+
+
+@pytest.mark.parametrize(
+    ("code", "items", "words"),
+    [
+        (0, [], "all steps passed; nothing was predicted"),
+        (0, [item("new", "info")], "all steps passed; nothing was predicted"),
+        (0, [item("missing", "info")], "all steps passed; nothing was predicted"),
+        (0, [predicted("hit"), item("new", "info")], "all as predicted"),
+        (0, [predicted("hit"), predicted("miss", "info")], "no blocker missed"),
+        (0, [predicted("hit"), item("missing", "info")], "no blocker missed"),
+        (1, [predicted("miss")], "not as predicted"),
+        (1, [predicted("miss", "info")], "a step did not pass"),
+        (3, [item("missing")], "not fully measured"),
+        (6, [predicted("hit")], "cancelled"),
+    ],
+)
+def test_words_claim_no_more_than_was_predicted(code: int, items: list[Item], words: str) -> None:
+    assert decision.words(code, items) == words

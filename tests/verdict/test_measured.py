@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.store.history import History
 from orchestrator.store.results import Result
-from orchestrator.verdict.measured import Measured, NotMeasured, computed, quantity
+from orchestrator.verdict.measured import Measured, NotMeasured, computed, quantity, summary
 from tests.verdict.runs import history, job, result
 
 POINTS = [
@@ -106,6 +106,14 @@ class TestRounds:
         assert "several units: ['ms', 'us']" in why_not(
             quantity, "time", None, {}, results, History()
         )
+
+    def test_a_note_cannot_act_on_who_shows_it(self) -> None:
+        gone = result("run", "time", None, status="error", note="one\n\x1b[2Jtwo\u202e")
+
+        with pytest.raises(NotMeasured) as raised:
+            summary([gone])
+
+        assert str(raised.value) == "recorded as error: one \ufffd[2Jtwo\ufffd"
 
     def test_one_round_without_a_value_makes_the_whole_unknown(self) -> None:
         results = [

@@ -341,10 +341,61 @@ class TestNew:
         assert (item.status, item.measured) == ("new", None)
         assert "the rounds disagree: a, b" in item.reason
 
-    def test_a_result_without_a_value_is_not_new(self) -> None:
-        results = [result("run", "extra", None, status="error", note="x")]
+    @pytest.mark.parametrize(
+        ("status", "severity"),
+        [
+            ("error", "blocker"),
+            ("unknown", "blocker"),
+            ("skipped", "info"),
+            ("not_applicable", "info"),
+        ],
+    )
+    def test_a_result_without_a_value_is_missing_not_new(self, status: str, severity: str) -> None:
+        results = [result("run[n=1]", "extra", None, status=status, note="NaN in the output")]
 
-        assert reconcile(None, results, History(), Conditions()) == []
+        (item,) = reconcile(None, results, History(), Conditions())
+
+        assert (item.status, item.severity) == ("missing", severity)
+        assert (item.metric, item.step, item.where) == ("extra", "run", {"n": 1})
+        assert item.reason == f"recorded as {status}: NaN in the output"
+
+    def test_one_round_without_a_value_makes_the_metric_missing(self) -> None:
+        results = [
+            result("run", "extra", 1.0, round=0),
+            result("run", "extra", None, round=1, status="error", note="x"),
+        ]
+
+        (item,) = reconcile(None, results, History(), Conditions())
+
+        assert (item.status, item.measured) == ("missing", None)
+
+    @pytest.mark.parametrize(
+        "asking",
+        [
+            entry({"value": 1, "rel": "5%"}, metric="gone", severity="info"),
+            entry({"value": 1, "rel": "5%"}, compute="gone / 2", severity="info"),
+            entry(
+                {"value": 1, "rel": "5%", "ratio_to": {"metric": "gone"}},
+                metric="there",
+                severity="info",
+            ),
+        ],
+    )
+    def test_what_an_entry_waits_for_is_told_once_and_as_gravely_as_it_says(
+        self, asking: Entry
+    ) -> None:
+        results = [
+            result("run", "gone", None, round=0, status="error", note="x"),
+            result("run", "gone", 2.0, round=1),
+            result("run", "there", 1.0),
+        ]
+
+        items = reconcile(ledger(asking), results, history(job("run")), Conditions())
+
+        told = [item for item in items if item.metric != "there" or item.is_predicted]
+        assert [(item.id, item.status, item.severity) for item in told] == [
+            ("e1", "missing", "info")
+        ]
 
 
 class TestOrder:

@@ -1,0 +1,117 @@
+"""Runs that are home, looked at again: `show`, `report` and `trend`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Project
+
+EXPERIMENT = """
+experiment: measured
+kind: probe
+timeout: 20s
+steps:
+  - {id: times, run: python3 measure.py}
+"""
+
+MEASURE = """
+from orch_results import record
+record("latency", 2.0, "us")
+record("backend", "triton")
+record("rel_l2", None, status="error", note="NaN in the output")
+"""
+
+
+@pytest.fixture
+def measured(project: Project) -> Project:
+    project.write("measure.py", MEASURE)
+    project.experiment(EXPERIMENT, "measured.yaml")
+    project.orch("run", "measured.yaml", "--plain", "--no-preflight")
+    return project
+
+
+def remove_all_evidence(run: Path) -> None:
+    shutil.rmtree(run / "evidence")
+    (run / "bundle.zip").unlink()
+
+
+def test_what_could_not_be_measured_is_told_everywhere(measured: Project) -> None:
+    shown = measured.orch("show", "latest")
+    measured.orch("report", "latest", "--md", "-o", "report.md")
+    report = (measured.path / "report.md").read_text("utf-8")
+
+    assert shown.code == measured.record()["exit_code"] == 3
+    for text in (shown.out, report):
+        assert "NaN in the output" in text
+        assert "1 missing" in text
+    assert "1 step passed" in report
+    assert "None" not in report.partition("Conditions")[2]
+    assert "not fully measured" in shown.out
+    assert "Not fully measured" in report
+
+
+@pytest.mark.parametrize("command", [("show",), ("show", "--json"), ("report",), ("logs",)])
+def test_a_run_whose_evidence_is_gone_is_not_one_that_waits(
+    measured: Project, command: tuple[str, ...]
+) -> None:
+    run = measured.last_run
+    remove_all_evidence(run)
+
+    done = measured.orch(*command, run.name)
+
+    assert done.code == 3
+    assert f"orch fetch {run.name}" in done.err
+    assert "Errno" not in done.text
+    assert "waiting" not in done.text
+
+
+@pytest.mark.parametrize("command", ["show", "report"])
+def test_a_changed_result_is_not_shown(measured: Project, command: str) -> None:
+    path = measured.last_run / "evidence/steps/times/results.jsonl"
+    path.write_text(path.read_text("utf-8").replace("2.0", "1.0"), "utf-8")
+
+    done = measured.orch(command, "latest")
+
+    assert done.code == 3
+    assert "results.jsonl was changed after it came home" in done.err
+
+
+def test_a_trend_keeps_the_round_whose_evidence_is_gone(measured: Project) -> None:
+    first = measured.last_run
+    measured.write("measure.py", MEASURE + "# another tree\n")
+    measured.orch("run", "measured.yaml", "--plain", "--no-preflight", "--note", "with a comment")
+    third_text = EXPERIMENT.replace("timeout: 20s", "timeout: 20s\nenv: {OMP_NUM_THREADS: 2}")
+    measured.experiment(third_text, "measured.yaml")
+    measured.orch("run", "measured.yaml", "--plain", "--no-preflight")
+    second = measured.runs[1]
+
+    before = measured.orch("trend", "latency").out
+    remove_all_evidence(second)
+    after = measured.orch("trend", "latency").out
+    found = [
+        json.loads(line)
+        for line in measured.orch("trend", "latency", "--json").out.split("\n")[:-1]
+    ]
+
+    assert "latency  measured  times" in before
+    assert "“with a comment”" in before
+    assert "code (1 file: measure.py)" in before
+    assert "env.OMP_NUM_THREADS absent → 2" in before
+    assert f"evidence missing; orch fetch {second.name}" in after
+    assert "waiting" not in after
+    assert "code (2 files: measure.py, measured.yaml)" in after
+    assert [r["value"] for r in found[0]["rounds"]] == [2.0, None, 2.0]
+    assert found[0]["rounds"][0]["run_id"] == first.name
+
+
+def test_a_trend_of_no_number_names_the_numbers(measured: Project) -> None:
+    text = measured.orch("trend", "backend")
+    gone = measured.orch("trend", "rel_l2")
+
+    assert text.code == gone.code == 2
+    assert "is not a number: the last round says `triton`; numbers are: latency" in text.err
+    assert "the last says error: NaN in the output; numbers are: latency" in gone.err

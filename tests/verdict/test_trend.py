@@ -1,0 +1,95 @@
+"""A metric over the rounds of a project."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orchestrator.store.record import Tree
+from orchestrator.store.results import Result
+from orchestrator.verdict.conditions import Conditions, Field
+from orchestrator.verdict.trend import Run, trends
+from tests.verdict.runs import history, job, record, result
+
+
+def run(run_id: str, *results: Result, problem: str = "", **more: Any) -> Run:
+    state = {"driver": Field("value", more.pop("driver", 1), severity="identity")}
+    known = Conditions() if problem else Conditions(state)
+    return Run(record(run_id, **more), history(job("run")), results, known, problem)
+
+
+def time(value: Any, unit: str = "us", **more: Any) -> Result:
+    return result("run", "time", value, unit, **more)
+
+
+def test_rounds_stand_in_order_with_their_ratios() -> None:
+    (found,) = trends([run("r1", time(2.0)), run("r2", time(3.0))], "time", {})
+
+    assert [(one.value, one.ratio) for one in found.rounds] == [(2.0, None), (3.0, 1.5)]
+
+
+def test_every_experiment_has_its_own_series() -> None:
+    runs = [
+        run("r1", time(1.0), experiment="a"),
+        run("r2", time(9.0), experiment="b"),
+        run("r3", time(2.0), experiment="a", driver=2),
+    ]
+
+    found = trends(runs, "time", {})
+
+    assert [(t.experiment, [r.run_id for r in t.rounds]) for t in found] == [
+        ("a", ["r1", "r3"]),
+        ("b", ["r2"]),
+    ]
+    assert found[0].rounds[1].changes == ("driver 1 → 2",)
+
+
+def test_a_round_without_a_value_stays_with_its_reason() -> None:
+    gone = time(None, status="error", note="NaN in the output")
+
+    (found,) = trends([run("r1", time(2.0)), run("r2", gone), run("r3", time(4.0))], "time", {})
+
+    assert [one.value for one in found.rounds] == [2.0, None, 4.0]
+    assert found.rounds[1].why == "recorded as error: NaN in the output"
+    assert found.rounds[2].ratio == 2.0
+
+
+def test_another_unit_is_a_change_and_converts_where_it_can() -> None:
+    runs = [run("r1", time(1.0, "ms")), run("r2", time(900.0)), run("r3", time(950.0))]
+
+    (found,) = trends(runs, "time", {})
+
+    assert [one.value for one in found.rounds] == pytest.approx([1000.0, 900.0, 950.0])
+    assert [one.changes for one in found.rounds] == [(), ("unit ms → us",), ()]
+
+
+def test_a_unit_that_does_not_convert_has_no_value() -> None:
+    (found,) = trends([run("r1", time(1.0, "By")), run("r2", time(2.0))], "time", {})
+
+    assert found.rounds[0].why == "measured in `By`, which is not `us`"
+    assert found.rounds[1].changes == ("unit By → us",)
+
+
+def test_a_round_whose_evidence_is_gone_hides_no_change() -> None:
+    lost = run("r2", problem="evidence missing")
+    runs = [run("r1", time(1.0)), lost, run("r3", time(1.0), driver=2)]
+
+    (found,) = trends(runs, "time", {})
+
+    assert (found.rounds[1].why, found.rounds[1].changes) == ("evidence missing", ())
+    assert found.rounds[2].changes == ("driver 1 → 2",)
+
+
+def test_code_names_the_files_that_changed() -> None:
+    old, new = "a" * 40, "b" * 40
+    runs = [run("r1", time(1.0)), run("r2", time(1.0), tree=Tree(local=new))]
+
+    (found,) = trends(runs, "time", {}, lambda *trees: ["k.py"] if trees == (old, new) else [])
+
+    assert found.rounds[1].changes == ("code",)
+    assert found.rounds[1].files == ("k.py",)
+
+
+def test_text_and_truth_are_no_series() -> None:
+    assert trends([run("r1", time("fast"), time(True, round=1))], "time", {}) == []
