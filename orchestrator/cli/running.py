@@ -52,7 +52,7 @@ def fetch(name: str, host: str | None) -> int:
 
     folder = _folder(name, host)
     record = folder.read_record()
-    if record.state == "home":
+    if record.state == "home" and folder.evidence.exists():
         print(f"{record.run_id} is home already: {folder.path}")
         return 0
     host_name, found = host_of_run(record, host)
@@ -63,6 +63,9 @@ def fetch(name: str, host: str | None) -> int:
             f"{state['jobs']} jobs have ended",
             fix=f"orch attach {record.run_id}",
         )
+    if record.state == "home":
+        # Its evidence was removed here since; the host has it still.
+        folder.write_record(record.model_copy(update={"state": "running"}))
     return attach(str(folder.path), host, True, False, "2m")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.verdict.conditions import Conditions, Field
+from orchestrator.verdict.conditions import Conditions, Field, differs
 
 IDENTITY, STATE, INFO = "identity", "condition", "info"
 _ORDER = (IDENTITY, STATE, INFO)
@@ -103,8 +103,7 @@ def compare(a: Conditions, b: Conditions, run_id_a: str = "", run_id_b: str = ""
     for name in sorted({*a.before, *b.before, "caches"} - _MOVING):
         one, two = (_get(side, name) for side in (a, b))
         severity = STATE if name == "caches" else _severity(one, two)
-        values = _anonymous(one.value, run_id_a), _anonymous(two.value, run_id_b)
-        if (one.state, values[0], one.unit) != (two.state, values[1], two.unit):
+        if differs(one, two, (run_id_a, run_id_b)):
             changes.append(Change(name, severity, one, two))
         elif one.state in ("unknown", "error") and severity == IDENTITY:
             unknown += 1
@@ -113,14 +112,6 @@ def compare(a: Conditions, b: Conditions, run_id_a: str = "", run_id_b: str = ""
     changes.sort(key=lambda change: _ORDER.index(change.severity))
     drifted = (*_drifted("A", a), *_drifted("B", b))
     return ConditionDiff(tuple(changes), same, unknown, drifted)
-
-
-def _anonymous(value: Any, run_id: str) -> Any:
-    if isinstance(value, str) and run_id:
-        return value.replace(run_id, "RUN")
-    if isinstance(value, list):
-        return [_anonymous(item, run_id) for item in value]
-    return value
 
 
 def _get(side: Conditions, name: str) -> Field:

@@ -5,19 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orchestrator.report.view import RunView
-from orchestrator.verdict import reconcile
+from orchestrator.verdict import decision, reconcile
 
-_WORDS = {
-    0: ("good", "All as predicted"),
-    1: ("bad", "Not as predicted"),
-    3: ("unsure", "Not fully measured"),
-    6: ("unsure", "Cancelled"),
-}
+_LEVELS = {0: "good", 1: "bad", 3: "unsure", 6: "unsure"}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`level` is good, unsure or bad."""
+    """`level` is good, unsure, bad, or plain where nothing was predicted that could be good."""
 
     level: str
     words: str
@@ -26,13 +21,11 @@ class Verdict:
 
 def verdict_of(view: RunView) -> Verdict:
     """The verdict that the run's exit code stands for."""
-    level, words = _WORDS.get(view.exit_code, ("bad", "Failed"))
-    statuses = {item.status for item in view.items}
-    if view.exit_code == 0 and not statuses - {reconcile.NEW}:
-        words = "All steps passed; nothing was predicted"
-    if view.exit_code == 1 and reconcile.MISS not in statuses:
-        words = "A step did not pass"
-    return Verdict(level, words, _next(view))
+    level = _LEVELS.get(view.exit_code, "bad")
+    if view.exit_code == 0 and not any(item.is_predicted for item in view.items):
+        level = "plain"
+    words = decision.words(view.exit_code, view.items)
+    return Verdict(level, words[0].upper() + words[1:], _next(view))
 
 
 def _next(view: RunView) -> str:

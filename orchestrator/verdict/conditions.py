@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +59,8 @@ ABSENT = Field("unknown", detail="not in the snapshot")
 def differs(one: Field, other: Field, run_ids: tuple[str, str]) -> bool:
     """Whether a fact is another in two runs; what only one of them knows is another.
 
-    A run's own id in a value, such as the path of its caches, makes no difference.
+    A run's own id in a value, such as the path of its caches, makes no difference, nor does where
+    the directory of runs lies.
     """
     values = [_without(run_id, f.value) for f, run_id in zip((one, other), run_ids, strict=True)]
     return (one.state, values[0], one.unit) != (other.state, values[1], other.unit)
@@ -66,7 +68,7 @@ def differs(one: Field, other: Field, run_ids: tuple[str, str]) -> bool:
 
 def _without(run_id: str, value: Any) -> Any:
     if isinstance(value, str) and run_id:
-        return value.replace(run_id, "RUN")
+        return re.sub(rf"[^\s:;,'\"]*{re.escape(run_id)}", "RUN", value)
     if isinstance(value, list):
         return [_without(run_id, item) for item in value]
     if isinstance(value, dict):

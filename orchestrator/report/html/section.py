@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from orchestrator.report.view import RunView
-from orchestrator.report.words import harmless, show_value, show_where, state_words
+from orchestrator.report.words import harmless, show_distance, show_value, show_where, state_words
 from orchestrator.spec.quantity import show_duration, show_size
 
 
@@ -48,6 +48,7 @@ def templates(package: str) -> jinja2.Environment:
         duration=show_duration,
         size=show_size,
         value=show_value,
+        distance=show_distance,
         where=show_where,
         words=state_words,
     )
