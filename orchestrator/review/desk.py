@@ -11,6 +11,7 @@ from orchestrator.agent.journal import now
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.comparison import Comparison
 from orchestrator.diff.confined import Confined
+from orchestrator.diff.jobs import JOB
 from orchestrator.diff.record import Record
 from orchestrator.diff.refusal import Skipped, Unreadable
 from orchestrator.errors import InputError
@@ -19,7 +20,15 @@ from orchestrator.review import decision, draft
 from orchestrator.review.content import File, files_of
 from orchestrator.review.decision import Decision, Review
 from orchestrator.review.logs import Log
-from orchestrator.review.subject import Subject, of_items, of_records
+from orchestrator.review.subject import (
+    STEP,
+    Subject,
+    of_ended,
+    of_items,
+    of_metrics,
+    of_records,
+    of_steps,
+)
 
 
 @dataclass(frozen=True)
@@ -50,11 +59,20 @@ class Desk:
             other: the run that `view` is held against; None for its ledger.
             records: the artifacts that differ from those of `other`, to be decided.
             by: who decides.
-            comparison: what else is known of both runs, to be read.
+            comparison: what else is known of both runs: what it calls different is decided on
+                too, the rest is read.
         """
         self.view, self.other, self.by, self.comparison = view, other, by, comparison
         against = other.record.run_id if other else "ledger"
-        subjects = [*of_items(view.items), *of_records(records, against)]
+        alone = [*of_steps(view.history), *of_items(view.items)]
+        beside: list[Subject] = []
+        if comparison is not None:
+            beside += of_ended(comparison.ended, against, alone)
+            beside += of_metrics(comparison.metrics, against)
+            # Asked about once: with what became of it in the other run.
+            otherwise = {f"{STEP}:{one.id}" for one in comparison.ended if one.kind == JOB}
+            alone = [subject for subject in alone if subject.id not in otherwise]
+        subjects = [*alone, *beside, *of_records(records, against)]
         self.subjects: Mapping[str, Subject] = {subject.id: subject for subject in subjects}
         self.files: Mapping[str, File] = files_of("b", view) | (
             files_of("a", other) if other else {}

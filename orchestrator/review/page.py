@@ -34,7 +34,10 @@ MAX_SUBJECTS = 2000
 FILTERS = (
     ("", "all"),
     ("open", "open"),
+    ("step", "steps"),
     ("miss", "misses"),
+    ("ended", "ended otherwise"),
+    ("metric", "metrics"),
     ("difference", "differences"),
     ("new", "new"),
     ("accepted", "accepted"),
