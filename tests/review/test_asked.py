@@ -95,6 +95,7 @@ def test_all_that_differs_from_another_run_is_asked_about_once(
     }
     assert found["ended:OTHER:job:shaky"].startswith("passed in OTHER; now failed: ")
     assert found["metric:OTHER:rows@steady[]"] == "different; 64 -> 67"
+    assert found["metric:OTHER:old_flag@steady[]"] == "only a; true -> -"
 
 
 def test_a_step_that_passes_again_is_asked_about_too(good: RunDir, broken: RunDir) -> None:
