@@ -89,21 +89,32 @@ class Desk:
     def decided(self, subject: Subject) -> Decision | None:
         return self.review.of(subject)
 
-    def decide(self, subject_id: str, verdict: str, reason: str) -> Decision:
+    def decide(
+        self, subject_id: str, verdict: str, reason: str, known: str | None = None
+    ) -> Decision:
         """Accept or reject, and save.
+
+        Args:
+            known: the mark of the decision that the reader saw; empty for none.
 
         Raises:
             InputError: there is no such subject, or the reason is missing.
+            Superseded: another decision was made meanwhile.
         """
         subject = self._subject(subject_id)
         made = decision.decide(subject, verdict, reason, self.by)
         with self._lock:
+            self._reread()
+            self.review.check(subject.id, known)
             self._save(self.review.with_decision(made))
         return made
 
-    def undo(self, subject_id: str) -> None:
+    def undo(self, subject_id: str, known: str | None = None) -> None:
+        """Take a decision back; arguments and errors as of `decide`."""
         subject = self._subject(subject_id)
         with self._lock:
+            self._reread()
+            self.review.check(subject.id, known)
             self._save(self.review.without(subject.id))
 
     def finish(self) -> Finished:
@@ -160,6 +171,10 @@ class Desk:
             return self.subjects[subject_id]
         except KeyError:
             raise InputError(f"there is nothing named `{subject_id}` to decide on") from None
+
+    def _reread(self) -> None:
+        """Another review of this run may be under way in another process."""
+        self.review = decision.read(self.view.folder, self.review.against)
 
     def _save(self, review: Review) -> None:
         decision.write(self.view.folder, review)

@@ -18,7 +18,7 @@ from orchestrator.report.html.sections import (
 )
 from orchestrator.review import against
 from orchestrator.review.content import File, by_path
-from orchestrator.review.decision import Decision
+from orchestrator.review.decision import MIN_REASON, Decision
 from orchestrator.review.desk import Desk
 from orchestrator.review.subject import KINDS, Subject
 
@@ -64,6 +64,12 @@ class Card:
         return "open" if self.subject.is_open else "settled"
 
     @property
+    def known(self) -> str:
+        """The mark of the decision that is shown, also of one that no longer holds."""
+        shown = self.decision or self.stale
+        return shown.mark if shown is not None else ""
+
+    @property
     def modes(self) -> Sequence[tuple[str, str]]:
         """The ways in which its two images can be looked at."""
         record = self.subject.record
@@ -92,6 +98,7 @@ def page(desk: Desk) -> str:
             cards=[_card(desk, subject) for subject in subjects[:MAX_SUBJECTS]],
             hidden=max(len(subjects) - MAX_SUBJECTS, 0),
             open=len(desk.open),
+            min_reason=MIN_REASON,
             evidence=evidence,
             files=_listed(desk),
             filters=FILTERS,

@@ -27,7 +27,7 @@ def test_misses_are_open_and_what_is_new_is_not(view: RunView) -> None:
 
 def test_an_acceptance_needs_a_reason(view: RunView) -> None:
     desk = Desk(view)
-    with pytest.raises(InputError, match="needs a reason"):
+    with pytest.raises(InputError, match="needs a reason of at least 12 characters"):
         desk.decide("ledger:time.one", "accepted", "  ok  ")
     with pytest.raises(InputError, match="no verdict"):
         desk.decide("ledger:time.one", "maybe", REASON)
@@ -47,6 +47,15 @@ def test_a_decision_outlives_the_reader(view: RunView) -> None:
     assert (found.verdict, found.reason, found.by) == ("accepted", REASON, "A Tester")
     again.undo("ledger:time.one")
     assert [s.id for s in Desk(view).open] == ["ledger:time.one", "ledger:never"]
+
+
+def test_two_reviews_of_one_run_lose_no_decision(view: RunView) -> None:
+    one, two = Desk(view), Desk(view)
+
+    one.decide("ledger:time.one", "accepted", REASON)
+    two.decide("ledger:time.two", "rejected", "")
+
+    assert [s.id for s in Desk(view).open] == ["ledger:never"]
 
 
 def test_a_decision_holds_only_for_what_it_was_made_on(view: RunView, before: RunDir) -> None:
