@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 from ruamel.yaml import YAML
@@ -20,6 +20,7 @@ from orchestrator.spec.quantity import wrong
 from orchestrator.store.rundir import RunDir, write_atomically
 
 Verdict = Literal["accepted", "rejected"]
+_REOPENED: Mapping[str, Any] = {"finished_at": None, "unchanged": ()}
 MIN_REASON = 12
 """As long as the shortest `because` of a ledger: an accepted value becomes one."""
 
@@ -67,6 +68,8 @@ class Review(Model):
     against: str = "ledger"
     """What it was last reviewed against."""
     finished_at: str | None = None
+    unchanged: tuple[str, ...] = ()
+    """Accepted entries that the draft leaves as they were: nothing comparable was measured."""
     decisions: tuple[Decision, ...] = Field(default_factory=tuple)
 
     def check(self, subject: str, known: str | None) -> None:
@@ -94,11 +97,11 @@ class Review(Model):
     def with_decision(self, decision: Decision) -> Review:
         """With a decision in the place of an earlier one on the same subject."""
         kept = [d for d in self.decisions if d.subject != decision.subject]
-        return self.model_copy(update={"decisions": (*kept, decision), "finished_at": None})
+        return self.model_copy(update={"decisions": (*kept, decision), **_REOPENED})
 
     def without(self, subject: str) -> Review:
         kept = tuple(d for d in self.decisions if d.subject != subject)
-        return self.model_copy(update={"decisions": kept, "finished_at": None})
+        return self.model_copy(update={"decisions": kept, **_REOPENED})
 
 
 def decide(subject: Subject, verdict: str, reason: str, by: str = "") -> Decision:

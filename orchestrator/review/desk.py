@@ -40,6 +40,21 @@ class Finished:
     accepted: int
     rejected: int
     open: int
+    unchanged: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What was decided, and what accepting did not change."""
+        told = f"{self.accepted} accepted, {self.rejected} rejected, {self.open} open"
+        if not self.unchanged:
+            return told
+        entries = (
+            "entry stays as it was" if len(self.unchanged) == 1 else "entries stay as they were"
+        )
+        return (
+            f"{told}; {len(self.unchanged)} accepted {entries} in the ledger, because nothing "
+            f"comparable was measured: {', '.join(self.unchanged)}"
+        )
 
 
 class Desk:
@@ -123,8 +138,11 @@ class Desk:
         What is still open stays open, and is counted: a review may be taken up again.
         """
         with self._lock:
-            self._save(self.review.model_copy(update={"finished_at": now()}))
+            self._reread()
             subjects = list(self.subjects.values())
+            kept = tuple(draft.unchanged(self.review, subjects))
+            closed = {"finished_at": now(), "unchanged": kept}
+            self._save(self.review.model_copy(update=closed))
             ledger = draft.draft(self.view, self.review, subjects)
         verdicts = [found.verdict for s in subjects if (found := self.review.of(s))]
         return Finished(
@@ -133,6 +151,7 @@ class Desk:
             accepted=verdicts.count("accepted"),
             rejected=verdicts.count("rejected"),
             open=len(self.open),
+            unchanged=kept,
         )
 
     def log(self, key: str) -> Log:

@@ -190,8 +190,7 @@ class Server:
             {
                 "review": str(done.review),
                 "ledger": str(done.ledger) if done.ledger else "",
-                "accepted": done.accepted,
-                "rejected": done.rejected,
+                "words": done.words,
                 "open": done.open,
             }
         )

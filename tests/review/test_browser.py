@@ -109,7 +109,7 @@ def test_a_review_from_the_first_look_to_the_end(
             )
             look(seen)
             page.get_by_role("button", name="Finish").click()
-            page.get_by_text("1 accepted, 1 rejected, 7 still open").wait_for()
+            page.get_by_text("1 accepted, 1 rejected, 7 open").wait_for()
             assert seen.messages == []
             assert all(r.startswith((served.url, "data:")) for r in seen.requests)
         code, said = served.end()
