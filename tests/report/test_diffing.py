@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -89,7 +90,8 @@ def test_counts_alone_name_no_metric_and_no_job() -> None:
 
     text = told(found, stat=True)
 
-    assert "ended otherwise: 1 job, 1 entry" in text
+    assert "ended otherwise: 1 job, 1 entry\n" in text
+    assert "1 job, 2 entries" in told(replace(found, ended=(*ended, ended[1])))
     assert "metrics: 1 too few" in text
     assert "j1" not in text
 

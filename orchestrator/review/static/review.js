@@ -110,7 +110,7 @@ find("#finish").addEventListener("click", async () => {
   try {
     const done = await post("finish", {});
     const ledger = done.ledger ? ` The next ledger is drafted in ${done.ledger}: read it, then commit it.` : "";
-    message(`${done.accepted} accepted, ${done.rejected} rejected, ${done.open} still open: ${done.review}.${ledger}`);
+    message(`${done.words}. Kept in ${done.review}.${ledger}`);
     find("#finish").disabled = true;
   } catch (error) {
     message(error.message);
@@ -123,6 +123,7 @@ const LINE_PX = 20;
 const BLOCK = 200;
 const log = { key: "", total: 0, first: 1, marked: 0, kept: new Map(), drawing: 0 };
 const info = (text) => { find("#log-info").textContent = text; };
+const counted = (lines) => `${lines} ${lines === 1 ? "line" : "lines"}`;
 const visible = () => Math.max(1, Math.floor((find("#log-view").clientHeight - 24) / LINE_PX));
 
 const block = (number) => {
@@ -158,7 +159,7 @@ const draw = async (wanted) => {
       ...lines.filter((line) => line.number >= first && line.number < first + count).map(item));
     find("#log-slider").max = String(Math.max(1, log.total));
     find("#log-slider").value = find("#log-line").value = String(first);
-    info(`${log.total} lines`);
+    info(counted(log.total));
   } catch (error) {
     log.kept.clear();
     info(error.message);
@@ -186,7 +187,8 @@ const search = async () => {
   if (!words) return;
   try {
     const told = await get(`log/${log.key}/search?words=${encodeURIComponent(words)}`);
-    info(`${told.lines.length}${told.complete ? "" : " or more"} of ${log.total} lines have it`);
+    const found = `${told.lines.length}${told.complete ? "" : " or more"} of ${counted(log.total)}`;
+    info(`${found} ${told.complete && told.lines.length === 1 ? "has" : "have"} it`);
     find("#log-hits").replaceChildren(...told.lines.map((hit) => {
       const row = document.createElement("li");
       const button = document.createElement("button");
