@@ -59,7 +59,7 @@ def _title(comparison: Comparison) -> str:
 
 
 def _problems(comparison: Comparison) -> list[str]:
-    found = list(comparison.problems)
+    found = list(comparison.all_problems)
     if not comparison.metrics and not comparison.artifacts:
         found.append("nothing was compared: neither side has a metric or an artifact")
     return found

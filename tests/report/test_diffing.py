@@ -67,6 +67,15 @@ def test_nothing_a_terminal_acts_on_is_printed(stat: bool) -> None:
     assert text.count("kept") >= 5
 
 
+def test_two_experiments_are_told_right_below_the_sides() -> None:
+    found = Comparison(replace(A, experiment="gemm"), replace(B, experiment="softmax"))
+
+    words = "two experiments: A is a run of `gemm`, B of `softmax`"
+    assert told(found).splitlines()[2] == words
+    assert found.as_json()["problems"] == [words]
+    assert "two experiments" not in told(replace(found, b=replace(B, experiment="gemm")))
+
+
 def test_conditions_code_endings_metrics_and_artifacts_come_in_this_order() -> None:
     lines = told(hostile()).splitlines()
 
