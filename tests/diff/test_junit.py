@@ -91,6 +91,8 @@ def test_green_never_means_that_the_sides_differ(one: str, two: str) -> None:
     assert (comparison.exit_code == 1) == (found["failures"] > 0)
     if comparison.exit_code == 3:
         assert found["errors"] + found["skipped"] > 0
+    if comparison.exit_code == 0:
+        assert found["errors"] == 0
 
 
 def test_messages_say_what_is_on_either_side_with_its_unit() -> None:
