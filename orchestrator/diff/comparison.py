@@ -80,6 +80,19 @@ class Comparison:
     problems: tuple[str, ...] = field(default=())
 
     @property
+    def unlike_experiments(self) -> str:
+        """That these are runs of two experiments, where both are known; what is told first."""
+        one, two = self.a.experiment, self.b.experiment
+        if not one or not two or one == two:
+            return ""
+        return f"two experiments: A is a run of `{one}`, B of `{two}`"
+
+    @property
+    def all_problems(self) -> tuple[str, ...]:
+        """Everything that makes less of the comparison, what is told first coming first."""
+        return tuple(filter(None, (self.unlike_experiments, *self.problems)))
+
+    @property
     def artifact_counts(self) -> Mapping[str, int]:
         return Counter(record.status for record in self.artifacts)
 
@@ -97,7 +110,7 @@ class Comparison:
         statuses, outcomes = set(self.artifact_counts), set(self.metric_counts)
         if statuses & _DIFFERENT_ARTIFACTS or outcomes & _DIFFERENT_METRICS or self.ended:
             return 1
-        unsettled = statuses - SETTLED or outcomes & _OPEN_METRICS or self.problems
+        unsettled = statuses - SETTLED or outcomes & _OPEN_METRICS or self.all_problems
         nothing = not self.artifacts and not self.metrics
         return 3 if unsettled or nothing else 0
 
@@ -115,7 +128,7 @@ class Comparison:
             "artifact_counts": dict(self.artifact_counts),
             "artifacts": [record.as_json() for record in self.artifacts],
             "ignored": self.ignored,
-            "problems": list(self.problems),
+            "problems": list(self.all_problems),
         }
         return {key: _portable(value) for key, value in shown.items()}
 

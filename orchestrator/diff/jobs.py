@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.store.history import History
 
+JOB, ENTRY = "job", "entry"
 _ABSENT = "absent"
 
 
@@ -33,7 +34,7 @@ def compare(
     """All jobs, then all ledger entries, that did not come to the same."""
     jobs = ({job.id: job.state for job in history.jobs.values()} for history in (a, b))
     entries = (_entries(items) for items in (items_a, items_b))
-    return (*_unlike("job", *jobs), *_unlike("entry", *entries))
+    return (*_unlike(JOB, *jobs), *_unlike(ENTRY, *entries))
 
 
 def _entries(items: Sequence[Mapping[str, Any]]) -> dict[str, str]:

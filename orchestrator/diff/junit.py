@@ -1,20 +1,28 @@
-"""The comparison as JUnit XML, for the test views of CI systems: a case an artifact or metric."""
+"""The comparison as JUnit XML, for the test views of CI systems.
+
+A case for each ending, metric and artifact, so that a comparison whose exit code is 1 has a failure
+and one whose exit code is 3 an error or a skipped case: a green view never means either.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 from orchestrator.diff.comparison import Comparison
+from orchestrator.diff.jobs import Ended
+from orchestrator.diff.measures.contrast import Level
 from orchestrator.diff.measures.points import MetricDiff
 from orchestrator.diff.record import Record
 from orchestrator.errors import InputError
 
 # Characters that XML 1.0 cannot hold in any spelling.
 _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
-_FAILED = frozenset({"different", "only_a", "only_b"})
-_ERRORS = frozenset({"unreadable", "no_value"})
+_FAILED = frozenset({"different", "only_a", "only_b", "ended_otherwise"})
+_ERRORS = frozenset({"unreadable", "no_value", "problem"})
+_MESSAGE_CHARACTERS = 200
 _SKIPPED = frozenset({"skipped", "not_comparable", "ambiguous", "too_few"})
 
 
@@ -31,12 +39,17 @@ def write(comparison: Comparison, path: Path) -> None:
 
 
 def render(comparison: Comparison) -> bytes:
-    """The document: one suite of metrics, one of artifacts."""
+    """The document: a suite of endings, of metrics, of artifacts, and of what could not be had."""
     root = ElementTree.Element("testsuites", name=_clean(_title(comparison)))
-    _suite(
-        root, "metrics", [(_metric_name(m), m.outcome, _metric_text(m)) for m in comparison.metrics]
-    )
-    _suite(root, "artifacts", [(r.path, r.status, _record_text(r)) for r in comparison.artifacts])
+    ended = [
+        (f"{one.kind} {one.id}", "ended_otherwise", _ended_text(one)) for one in comparison.ended
+    ]
+    metrics = [(_metric_name(m), m.outcome, _metric_text(m)) for m in comparison.metrics]
+    artifacts = [(r.path, r.status, _record_text(r)) for r in comparison.artifacts]
+    _suite(root, "ended", ended)
+    _suite(root, "metrics", metrics)
+    _suite(root, "artifacts", artifacts)
+    _suite(root, "problems", [(words, "problem", words) for words in _problems(comparison)])
     document: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return document
 
@@ -45,7 +58,14 @@ def _title(comparison: Comparison) -> str:
     return f"orch diff {comparison.a.name} {comparison.b.name}"
 
 
-def _suite(root: ElementTree.Element, name: str, cases: list[tuple[str, str, str]]) -> None:
+def _problems(comparison: Comparison) -> list[str]:
+    found = list(comparison.all_problems)
+    if not comparison.metrics and not comparison.artifacts:
+        found.append("nothing was compared: neither side has a metric or an artifact")
+    return found
+
+
+def _suite(root: ElementTree.Element, name: str, cases: Sequence[tuple[str, str, str]]) -> None:
     counts = {
         "failures": sum(status in _FAILED for _, status, _ in cases),
         "errors": sum(status in _ERRORS for _, status, _ in cases),
@@ -61,7 +81,9 @@ def _suite(root: ElementTree.Element, name: str, cases: list[tuple[str, str, str
         case = ElementTree.SubElement(suite, "testcase", classname=name, name=_clean(title))
         tag = _tag(status)
         if tag:
-            found = ElementTree.SubElement(case, tag, message=_clean(status.replace("_", " ")))
+            first = text.partition("\n")[0][:_MESSAGE_CHARACTERS]
+            words = ": ".join(filter(None, (status.replace("_", " "), first)))
+            found = ElementTree.SubElement(case, tag, message=_clean(words))
             found.text = _clean(text)
 
 
@@ -78,10 +100,23 @@ def _metric_name(metric: MetricDiff) -> str:
     return f"{metric.metric} {metric.step}[{where}]"
 
 
+def _ended_text(ended: Ended) -> str:
+    return " -> ".join(state.replace("_", " ") for state in (ended.a, ended.b))
+
+
 def _metric_text(metric: MetricDiff) -> str:
-    a, b = metric.contrast.a, metric.contrast.b
-    values = f"{a.value} -> {b.value}" if a.point_class == "exact" else ""
-    return "\n".join(part for part in (metric.contrast.reason, values) if part)
+    found = metric.contrast
+    sides = " -> ".join(_level(level, found.unit) for level in (found.a, found.b))
+    ratio = f"B/A {found.ratio:.4g}" if found.ratio is not None else ""
+    return "\n".join(part for part in (sides, ratio, found.reason) if part)
+
+
+def _level(level: Level, unit: str) -> str:
+    value = next((v for v in (level.value, level.centre, level.median) if v is not None), None)
+    if value is None:
+        return "nothing"
+    words = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return words if unit in ("", "1") else f"{words} {unit}"
 
 
 def _record_text(record: Record) -> str:

@@ -50,7 +50,7 @@ def section(found: Comparison) -> Section:
             ended=found.ended,
             metrics=[_metric(metric) for metric in found.metrics[:MOST_METRICS]],
             hidden=max(len(found.metrics) - MOST_METRICS, 0),
-            problems=found.problems,
+            problems=found.all_problems,
         )
     )
     title = f"Against {found.a.run_id}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 from ruamel.yaml import YAML
@@ -19,6 +20,7 @@ from orchestrator.spec.quantity import wrong
 from orchestrator.store.rundir import RunDir, write_atomically
 
 Verdict = Literal["accepted", "rejected"]
+_REOPENED: Mapping[str, Any] = {"finished_at": None, "unchanged": ()}
 MIN_REASON = 12
 """As long as the shortest `because` of a ledger: an accepted value becomes one."""
 
@@ -33,6 +35,12 @@ class Decision(Model):
     at: str = ""
     by: str = ""
 
+    @property
+    def mark(self) -> str:
+        """Names this very decision, so that a page can say which one it knew."""
+        told = "\0".join((self.verdict, self.reason, self.seen, self.at, self.by))
+        return hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
     @model_validator(mode="after")
     def _accepts_with_a_reason(self) -> Decision:
         if self.verdict == "accepted" and len(self.reason) < MIN_REASON:
@@ -43,6 +51,15 @@ class Decision(Model):
         return self
 
 
+class Superseded(Exception):
+    """Another decision on the subject was made meanwhile; None when it was taken back."""
+
+    def __init__(self, newer: Decision | None) -> None:
+        told = f"{newer.verdict}: {newer.reason or 'no reason'}" if newer else "taken back"
+        super().__init__(f"decided elsewhere meanwhile ({told}); this was not saved")
+        self.newer = newer
+
+
 class Review(Model):
     """The whole file."""
 
@@ -51,7 +68,22 @@ class Review(Model):
     against: str = "ledger"
     """What it was last reviewed against."""
     finished_at: str | None = None
+    unchanged: tuple[str, ...] = ()
+    """Accepted entries that the draft leaves as they were: nothing comparable was measured."""
     decisions: tuple[Decision, ...] = Field(default_factory=tuple)
+
+    def check(self, subject: str, known: str | None) -> None:
+        """See that nothing was decided that the reader did not know of.
+
+        Args:
+            known: the mark of the decision that was shown; empty for none, None to check nothing.
+
+        Raises:
+            Superseded: another decision stands there now.
+        """
+        found = self.by_subject.get(subject)
+        if known is not None and known != (found.mark if found else ""):
+            raise Superseded(found)
 
     def of(self, subject: Subject) -> Decision | None:
         """What was decided on a subject as it is now; None when it has changed since."""
@@ -65,11 +97,11 @@ class Review(Model):
     def with_decision(self, decision: Decision) -> Review:
         """With a decision in the place of an earlier one on the same subject."""
         kept = [d for d in self.decisions if d.subject != decision.subject]
-        return self.model_copy(update={"decisions": (*kept, decision), "finished_at": None})
+        return self.model_copy(update={"decisions": (*kept, decision), **_REOPENED})
 
     def without(self, subject: str) -> Review:
         kept = tuple(d for d in self.decisions if d.subject != subject)
-        return self.model_copy(update={"decisions": kept, "finished_at": None})
+        return self.model_copy(update={"decisions": kept, **_REOPENED})
 
 
 def decide(subject: Subject, verdict: str, reason: str, by: str = "") -> Decision:
@@ -82,8 +114,8 @@ def decide(subject: Subject, verdict: str, reason: str, by: str = "") -> Decisio
         raise InputError(f"`{verdict}` is no verdict", expected="accepted or rejected")
     if verdict == "accepted" and len(reason.strip()) < MIN_REASON:
         raise InputError(
-            f"accepting needs a reason, `{reason.strip()}` is too short",
-            expected=f"{MIN_REASON} characters or more: the next reader has only that",
+            f"accepting needs a reason of at least {MIN_REASON} characters",
+            expected="what the next reader needs to know: there is nothing else to go by",
         )
     return Decision(
         subject=subject.id,

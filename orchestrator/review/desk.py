@@ -11,6 +11,7 @@ from orchestrator.agent.journal import now
 from orchestrator.diff.blob import Blob
 from orchestrator.diff.comparison import Comparison
 from orchestrator.diff.confined import Confined
+from orchestrator.diff.jobs import JOB
 from orchestrator.diff.record import Record
 from orchestrator.diff.refusal import Skipped, Unreadable
 from orchestrator.errors import InputError
@@ -19,7 +20,15 @@ from orchestrator.review import decision, draft
 from orchestrator.review.content import File, files_of
 from orchestrator.review.decision import Decision, Review
 from orchestrator.review.logs import Log
-from orchestrator.review.subject import Subject, of_items, of_records
+from orchestrator.review.subject import (
+    STEP,
+    Subject,
+    of_ended,
+    of_items,
+    of_metrics,
+    of_records,
+    of_steps,
+)
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,21 @@ class Finished:
     accepted: int
     rejected: int
     open: int
+    unchanged: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What was decided, and what accepting did not change."""
+        told = f"{self.accepted} accepted, {self.rejected} rejected, {self.open} open"
+        if not self.unchanged:
+            return told
+        entries = (
+            "entry stays as it was" if len(self.unchanged) == 1 else "entries stay as they were"
+        )
+        return (
+            f"{told}; {len(self.unchanged)} accepted {entries} in the ledger, because nothing "
+            f"comparable was measured: {', '.join(self.unchanged)}"
+        )
 
 
 class Desk:
@@ -50,11 +74,20 @@ class Desk:
             other: the run that `view` is held against; None for its ledger.
             records: the artifacts that differ from those of `other`, to be decided.
             by: who decides.
-            comparison: what else is known of both runs, to be read.
+            comparison: what else is known of both runs: what it calls different is decided on
+                too, the rest is read.
         """
         self.view, self.other, self.by, self.comparison = view, other, by, comparison
         against = other.record.run_id if other else "ledger"
-        subjects = [*of_items(view.items), *of_records(records, against)]
+        alone = [*of_steps(view.history), *of_items(view.items)]
+        beside: list[Subject] = []
+        if comparison is not None:
+            beside += of_ended(comparison.ended, against, alone)
+            beside += of_metrics(comparison.metrics, against)
+            # Asked about once: with what became of it in the other run.
+            otherwise = {f"{STEP}:{one.id}" for one in comparison.ended if one.kind == JOB}
+            alone = [subject for subject in alone if subject.id not in otherwise]
+        subjects = [*alone, *beside, *of_records(records, against)]
         self.subjects: Mapping[str, Subject] = {subject.id: subject for subject in subjects}
         self.files: Mapping[str, File] = files_of("b", view) | (
             files_of("a", other) if other else {}
@@ -71,21 +104,32 @@ class Desk:
     def decided(self, subject: Subject) -> Decision | None:
         return self.review.of(subject)
 
-    def decide(self, subject_id: str, verdict: str, reason: str) -> Decision:
+    def decide(
+        self, subject_id: str, verdict: str, reason: str, known: str | None = None
+    ) -> Decision:
         """Accept or reject, and save.
+
+        Args:
+            known: the mark of the decision that the reader saw; empty for none.
 
         Raises:
             InputError: there is no such subject, or the reason is missing.
+            Superseded: another decision was made meanwhile.
         """
         subject = self._subject(subject_id)
         made = decision.decide(subject, verdict, reason, self.by)
         with self._lock:
+            self._reread()
+            self.review.check(subject.id, known)
             self._save(self.review.with_decision(made))
         return made
 
-    def undo(self, subject_id: str) -> None:
+    def undo(self, subject_id: str, known: str | None = None) -> None:
+        """Take a decision back; arguments and errors as of `decide`."""
         subject = self._subject(subject_id)
         with self._lock:
+            self._reread()
+            self.review.check(subject.id, known)
             self._save(self.review.without(subject.id))
 
     def finish(self) -> Finished:
@@ -94,8 +138,11 @@ class Desk:
         What is still open stays open, and is counted: a review may be taken up again.
         """
         with self._lock:
-            self._save(self.review.model_copy(update={"finished_at": now()}))
+            self._reread()
             subjects = list(self.subjects.values())
+            kept = tuple(draft.unchanged(self.review, subjects))
+            closed = {"finished_at": now(), "unchanged": kept}
+            self._save(self.review.model_copy(update=closed))
             ledger = draft.draft(self.view, self.review, subjects)
         verdicts = [found.verdict for s in subjects if (found := self.review.of(s))]
         return Finished(
@@ -104,6 +151,7 @@ class Desk:
             accepted=verdicts.count("accepted"),
             rejected=verdicts.count("rejected"),
             open=len(self.open),
+            unchanged=kept,
         )
 
     def log(self, key: str) -> Log:
@@ -142,6 +190,10 @@ class Desk:
             return self.subjects[subject_id]
         except KeyError:
             raise InputError(f"there is nothing named `{subject_id}` to decide on") from None
+
+    def _reread(self) -> None:
+        """Another review of this run may be under way in another process."""
+        self.review = decision.read(self.view.folder, self.review.against)
 
     def _save(self, review: Review) -> None:
         decision.write(self.view.folder, review)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
@@ -61,6 +61,20 @@ def draft(view: RunView, review: Review, subjects: Sequence[Subject]) -> Path | 
     return path
 
 
+def unchanged(review: Review, subjects: Sequence[Subject]) -> list[str]:
+    """Entries whose acceptance changes no prediction: nothing comparable was measured for them."""
+    return [
+        s.item.id
+        for s in subjects
+        if s.kind == LEDGER
+        and s.item is not None
+        and s.is_open
+        and (d := review.of(s)) is not None
+        and d.verdict == "accepted"
+        and _accepted(review, s) is None
+    ]
+
+
 def _accepted(review: Review, subject: Subject) -> Decision | None:
     """The acceptance of a measured value; other acceptances change no prediction."""
     if subject.kind not in (LEDGER, NEW) or subject.item is None:
@@ -97,7 +111,7 @@ def _centred(expect: Expect, measured: Any) -> Mapping[str, Any]:
     if expect.kind == "hash":
         return {"hash": measured}
     if expect.kind == "exact" or isinstance(measured, (str, bool)):
-        return {"value": measured, "exact": True}
+        return {"value": _whole(measured), "exact": True}
     if expect.kind == "value":
         kept = {k: v for k, v in (("rel", expect.rel), ("abs", expect.abs)) if v is not None}
         return {"value": rounded(measured), **kept}
@@ -131,7 +145,7 @@ def _new_entry(
 def _first_expectation(measured: Any) -> Mapping[str, Any]:
     if isinstance(measured, float) and measured != 0:
         return {"value": rounded(measured), "rel": NEW_TOLERANCE}
-    return {"value": measured, "exact": True}
+    return {"value": _whole(measured), "exact": True}
 
 
 def _free_id(item: Item, taken: Mapping[str, Any]) -> str:
@@ -143,7 +157,13 @@ def _free_id(item: Item, taken: Mapping[str, Any]) -> str:
 
 
 def rounded(value: float) -> float:
-    """A number of four significant digits."""
-    if value == 0 or not math.isfinite(value):
-        return value
-    return float(f"{value:.{DIGITS}g}")
+    """A number of four significant digits; a whole one stays as it is and is written as one."""
+    whole = _whole(value)
+    if isinstance(whole, int) or not math.isfinite(value):
+        return cast("float", whole)
+    return cast("float", _whole(float(f"{value:.{DIGITS}g}")))
+
+
+def _whole(value: Any) -> Any:
+    """A count that became a float on its way, as the median of rounds does, as a count again."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

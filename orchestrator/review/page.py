@@ -18,7 +18,7 @@ from orchestrator.report.html.sections import (
 )
 from orchestrator.review import against
 from orchestrator.review.content import File, by_path
-from orchestrator.review.decision import Decision
+from orchestrator.review.decision import MIN_REASON, Decision
 from orchestrator.review.desk import Desk
 from orchestrator.review.subject import KINDS, Subject
 
@@ -34,7 +34,10 @@ MAX_SUBJECTS = 2000
 FILTERS = (
     ("", "all"),
     ("open", "open"),
+    ("step", "steps"),
     ("miss", "misses"),
+    ("ended", "ended otherwise"),
+    ("metric", "metrics"),
     ("difference", "differences"),
     ("new", "new"),
     ("accepted", "accepted"),
@@ -59,6 +62,12 @@ class Card:
         if self.decision is not None:
             return self.decision.verdict
         return "open" if self.subject.is_open else "settled"
+
+    @property
+    def known(self) -> str:
+        """The mark of the decision that is shown, also of one that no longer holds."""
+        shown = self.decision or self.stale
+        return shown.mark if shown is not None else ""
 
     @property
     def modes(self) -> Sequence[tuple[str, str]]:
@@ -89,6 +98,7 @@ def page(desk: Desk) -> str:
             cards=[_card(desk, subject) for subject in subjects[:MAX_SUBJECTS]],
             hidden=max(len(subjects) - MAX_SUBJECTS, 0),
             open=len(desk.open),
+            min_reason=MIN_REASON,
             evidence=evidence,
             files=_listed(desk),
             filters=FILTERS,

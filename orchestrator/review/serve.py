@@ -16,14 +16,9 @@ LOOPBACK = "127.0.0.1"
 
 
 def serve(
-    desk: Desk, port: int, *, open_browser: bool, say: Callable[[str], None]
+    desk: Desk, listener: socket.socket, *, open_browser: bool, say: Callable[[str], None]
 ) -> Finished | None:
-    """Serve on 127.0.0.1 until the page says finish; None when it was left with Ctrl-C.
-
-    Raises:
-        InputError: the port is taken.
-    """
-    listener = _listen(port)
+    """Serve on 127.0.0.1 until the page says finish; None when it was left with Ctrl-C."""
     chosen = listener.getsockname()[1]
     server = Server(desk, (f"{LOOPBACK}:{chosen}", f"localhost:{chosen}"))
     config = uvicorn.Config(
@@ -42,7 +37,12 @@ def serve(
     return server.finished
 
 
-def _listen(port: int) -> socket.socket:
+def listen(port: int) -> socket.socket:
+    """A socket on a port of 127.0.0.1; 0 takes a free one.
+
+    Raises:
+        InputError: the port is taken.
+    """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.bind((LOOPBACK, port))

@@ -19,6 +19,7 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from orchestrator.errors import OrchError
+from orchestrator.review.decision import Superseded
 from orchestrator.review.desk import Desk, Finished
 from orchestrator.review.page import page
 
@@ -82,6 +83,8 @@ class Server:
             if refusal is None:
                 try:
                     response = await handler(request)
+                except Superseded as error:
+                    response = JSONResponse(self._newer(error), 409)
                 except OrchError as error:
                     response = JSONResponse({"error": str(error)}, 422)
             else:
@@ -90,6 +93,15 @@ class Server:
             return response
 
         return guarded
+
+    def _newer(self, error: Superseded) -> dict[str, Any]:
+        newer = error.newer
+        return {
+            "error": str(error),
+            "verdict": newer.verdict if newer else "",
+            "known": newer.mark if newer else "",
+            "open": len(self.desk.open),
+        }
 
     def _refusal(self, request: Request) -> str | None:
         if not secrets.compare_digest(request.path_params["token"].encode(), self.token.encode()):
@@ -160,12 +172,14 @@ class Server:
             body.get("subject", ""),
             body.get("verdict", ""),
             body.get("reason", ""),
+            body.get("known", ""),
         )
-        return JSONResponse({"verdict": made.verdict, "open": len(self.desk.open)})
+        told = {"verdict": made.verdict, "known": made.mark, "open": len(self.desk.open)}
+        return JSONResponse(told)
 
     async def _undo(self, request: Request) -> Response:
         body = await _body(request)
-        await run_in_threadpool(self.desk.undo, body.get("subject", ""))
+        await run_in_threadpool(self.desk.undo, body.get("subject", ""), body.get("known", ""))
         return JSONResponse({"open": len(self.desk.open)})
 
     async def _finish(self, _request: Request) -> Response:
@@ -176,8 +190,7 @@ class Server:
             {
                 "review": str(done.review),
                 "ledger": str(done.ledger) if done.ledger else "",
-                "accepted": done.accepted,
-                "rejected": done.rejected,
+                "words": done.words,
                 "open": done.open,
             }
         )

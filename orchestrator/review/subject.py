@@ -1,18 +1,29 @@
-"""What a review decides on: one line of the verdict, or one difference from another run."""
+"""What a review decides on: lines of the verdict, steps that did not pass, differences of runs."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.agent import journal
+from orchestrator.diff.jobs import JOB, Ended
+from orchestrator.diff.measures.contrast import Level
+from orchestrator.diff.measures.points import MetricDiff
 from orchestrator.diff.record import SETTLED, Record
-from orchestrator.report.words import show_value, show_where
+from orchestrator.report.diffing.metrics import level_text
+from orchestrator.report.words import how_it_ended, show_value, show_where, state_words
+from orchestrator.store.history import History, JobView
 from orchestrator.verdict import reconcile
 from orchestrator.verdict.reconcile import Item
 
-LEDGER, NEW, DIFFERENCE = "ledger", "new", "difference"
-KINDS = (LEDGER, NEW, DIFFERENCE)
+STEP, LEDGER, ENDED, METRIC = "step", "ledger", "ended", "metric"
+DIFFERENCE, NEW = "difference", "new"
+KINDS = (STEP, LEDGER, ENDED, METRIC, DIFFERENCE, NEW)
+"""In the order of reading: what broke comes before what merely differs."""
+_ASKED_METRICS = frozenset({"different", "only_a", "only_b"})
+_TAIL_LINES = 5
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,81 @@ def of_items(items: Sequence[Item]) -> list[Subject]:
 def of_records(records: Sequence[Record], other: str) -> list[Subject]:
     """The differences from another run, worst first."""
     return list(_unique(_of_record(record, other) for record in records))
+
+
+def of_steps(history: History) -> list[Subject]:
+    """Every job that did not pass. A run without a miss is no good run while a step of it broke."""
+    return [_of_step(job) for job in history.jobs.values() if job.state != journal.PASSED]
+
+
+def of_ended(ended: Sequence[Ended], other: str, alone: Sequence[Subject]) -> list[Subject]:
+    """What ended otherwise than in another run.
+
+    Args:
+        alone: the subjects of this run alone. An entry that is open among them is not asked about
+            twice; of a job that did not pass, what is known of it is taken over.
+    """
+    known = {subject.id: subject for subject in alone if subject.is_open}
+    return [
+        _of_ended(one, other, known.get(f"{STEP}:{one.id}"))
+        for one in ended
+        if one.kind == JOB or f"{LEDGER}:{one.id}" not in known
+    ]
+
+
+def of_metrics(metrics: Sequence[MetricDiff], other: str) -> list[Subject]:
+    """The exact metrics that differ, and those of one run only; ratios are read and not judged."""
+    return list(
+        _unique(_of_metric(metric, other) for metric in metrics if metric.outcome in _ASKED_METRICS)
+    )
+
+
+def _of_step(job: JobView) -> Subject:
+    return Subject(
+        id=f"{STEP}:{job.id}",
+        kind=STEP,
+        title=job.id,
+        status=job.state,
+        is_open=True,
+        seen=how_it_ended(job),
+        notes=tuple(job.tail[-_TAIL_LINES:]),
+    )
+
+
+def _of_ended(ended: Ended, other: str, step: Subject | None) -> Subject:
+    now = step.seen if step is not None and ended.kind == JOB else state_words(ended.b)
+    return Subject(
+        id=f"{ENDED}:{other}:{ended.kind}:{ended.id}",
+        kind=ENDED,
+        title=f"{ended.kind} {ended.id}",
+        status=ended.b,
+        is_open=True,
+        seen=f"{state_words(ended.a)} in {other}; now {now}",
+        notes=step.notes if step is not None and ended.kind == JOB else (),
+    )
+
+
+def _of_metric(metric: MetricDiff, other: str) -> Subject:
+    found = metric.contrast
+    where = show_where(metric.point)
+    sides = " -> ".join(_level(level, found.unit) for level in (found.a, found.b))
+    return Subject(
+        id=f"{METRIC}:{other}:{metric.metric}@{metric.step}[{where}]",
+        kind=METRIC,
+        title=metric.metric,
+        status=metric.outcome,
+        is_open=True,
+        seen=f"{state_words(metric.outcome)}; {sides}",
+        notes=tuple(filter(None, (metric.step, where, found.reason))),
+    )
+
+
+def _level(level: Level, unit: str) -> str:
+    """One side in full: two long texts that differ at their end must not look alike."""
+    if level.value is None:
+        return level_text(level, unit).plain
+    words = json.dumps(level.value, ensure_ascii=False)
+    return words if unit in ("", "1") else f"{words} {unit}"
 
 
 def _of_item(item: Item) -> Subject:

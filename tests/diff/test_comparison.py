@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from orchestrator.diff import comparison
+from orchestrator.diff import comparison, junit
 from orchestrator.diff.comparison import Comparison
 from orchestrator.errors import EvidenceError, InputError
 from orchestrator.store.rundir import RunDir
@@ -277,12 +277,16 @@ def test_a_job_that_ended_otherwise_is_named(runs: Runs, tmp_path: Path) -> None
         ("job", event["id"], "passed", "failed")
     ]
     assert found.exit_code == 1
+    (suite, *_) = ElementTree.fromstring(junit.render(found))
+    assert (suite.get("name"), suite.get("failures")) == ("ended", "1")
 
 
-def test_between_runs_gives_the_records_alone(runs: Runs, found: Comparison) -> None:
-    records = comparison.between_runs(runs.a, runs.b)
+def test_between_runs_finds_what_their_names_find(runs: Runs, found: Comparison) -> None:
+    again = comparison.between_runs(runs.a, runs.b)
 
-    assert records == found.artifacts
+    assert again.artifacts == found.artifacts
+    assert again.metrics == found.metrics
+    assert again.ended == found.ended
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,8 +24,8 @@ A, B = Named("a", "run", "run-a"), Named("b", "run", "run-b")
 LEVEL = Level(2, 1.0, 1.2, 1.1)
 
 
-def told(comparison: Comparison, **options: Any) -> str:
-    console = Console(file=io.StringIO(), width=200, force_terminal=False)
+def told(comparison: Comparison, *, width: int = 200, **options: Any) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
     terminal.show(comparison, console=console, **options)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
@@ -66,6 +67,15 @@ def test_nothing_a_terminal_acts_on_is_printed(stat: bool) -> None:
     assert text.count("kept") >= 5
 
 
+def test_two_experiments_are_told_right_below_the_sides() -> None:
+    found = Comparison(replace(A, experiment="gemm"), replace(B, experiment="softmax"))
+
+    words = "two experiments: A is a run of `gemm`, B of `softmax`"
+    assert told(found).splitlines()[2] == words
+    assert found.as_json()["problems"] == [words]
+    assert "two experiments" not in told(replace(found, b=replace(B, experiment="gemm")))
+
+
 def test_conditions_code_endings_metrics_and_artifacts_come_in_this_order() -> None:
     lines = told(hostile()).splitlines()
 
@@ -89,7 +99,8 @@ def test_counts_alone_name_no_metric_and_no_job() -> None:
 
     text = told(found, stat=True)
 
-    assert "ended otherwise: 1 job, 1 entry" in text
+    assert "ended otherwise: 1 job, 1 entry\n" in text
+    assert "1 job, 2 entries" in told(replace(found, ended=(*ended, ended[1])))
     assert "metrics: 1 too few" in text
     assert "j1" not in text
 
@@ -114,3 +125,52 @@ def test_long_lists_end_with_how_many_more_there_are() -> None:
 )
 def test_the_last_line_says_what_it_comes_to(records: tuple[Record, ...], words: str) -> None:
     assert told(Comparison(A, B, artifacts=records)).splitlines()[-1].startswith(words)
+
+
+def long_metric() -> MetricDiff:
+    point = {"variant": "persistent_tma", "m": 8192, "n": 8192, "k": 4096, "dtype": "bfloat16"}
+    one, two = (
+        Level(8, low, low + 30, low + 15, "stable", low + 15, "median") for low in (1012.5, 1203.5)
+    )
+    reason = "timed in another way: flush none -> l2, so that nothing of this is judged at all"
+    return MetricDiff(
+        "gemm_time",
+        "measure",
+        point,
+        Contrast("not_comparable", one, two, "us", 1.186, None, reason),
+    )
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_narrow_terminal_keeps_words_and_both_sides_whole(width: int) -> None:
+    text = told(Comparison(A, B, metrics=(long_metric(), metric("too_few"))), width=width)
+
+    # The last line is one piece, for the terminal to fold.
+    lines = text.splitlines()[:-1]
+    assert max(map(len, lines)) <= width
+    for whole in ("gemm_time", "variant=persistent_tma", "dtype=bfloat16", "flush none -> l2"):
+        assert any(whole in line for line in lines)
+    assert any("A 1028 us (1012…1042, 8)   B 1218 us (1204…1234, 8)" in line for line in lines)
+    assert any("B/A 1.186" in line for line in lines)
+    assert len(lines) < 25
+
+
+def test_a_wide_terminal_has_a_line_a_metric() -> None:
+    lines = told(Comparison(A, B, metrics=(long_metric(),)), width=200).splitlines()
+
+    (line,) = (line for line in lines if "gemm_time" in line)
+    assert all(part in line for part in ("dtype=bfloat16", "1028 us", "1218 us", "1.186", "stable"))
+
+
+def test_a_side_that_stands_alone_shows_its_value_and_no_class() -> None:
+    value = Level(1, point_class="exact", value=64)
+    alone = MetricDiff("rows", "s", {}, Contrast("only_a", value, Level(0), "1"))
+    without = MetricDiff(
+        "time", "s", {}, Contrast("no_value", Level(1), Level(1), "us", reason="x")
+    )
+
+    text = told(Comparison(A, B, metrics=(alone, without)))
+
+    (line,) = (line.split() for line in text.splitlines() if "only a" in line and "rows" in line)
+    assert line == ["only", "a", "rows", "s", "64", "-"]
+    assert "too few" not in text

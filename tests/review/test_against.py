@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import socket
 
 import pytest
 
@@ -86,10 +87,23 @@ def test_the_command_asks_about_the_differences(
     assert "left with 9 open" in told.out
 
 
-def test_a_run_against_itself_has_no_differences(project: Project, before: RunDir) -> None:
+def test_a_run_against_itself_is_refused(project: Project, before: RunDir) -> None:
     told = project.orch("review", "latest", "--against", before.run_id, "--tty")
 
-    assert "1 of 1" in told.out, "the prediction that nothing measures"
+    assert told.code == 2
+    assert f"is {before.run_id} itself" in told.err
+
+
+def test_a_port_that_is_taken_is_told_before_anything_is_compared(
+    project: Project, before: RunDir, after: RunDir
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        told = project.orch("review", after.run_id, "--against", before.run_id, "--port", port)
+
+    assert told.code == 2
+    assert f"cannot listen on 127.0.0.1:{port}" in told.err
+    assert "comparing with" not in told.text
 
 
 def test_a_run_that_lost_its_evidence_is_told_so(
@@ -98,8 +112,12 @@ def test_a_run_that_lost_its_evidence_is_told_so(
     shutil.rmtree(before.evidence)
     before.bundle.unlink()
 
-    told = project.orch("review", after.run_id, "--against", before.run_id, "--tty")
+    against = project.orch("review", after.run_id, "--against", before.run_id, "--tty")
+    alone = project.orch("review", before.run_id, "--tty")
 
-    assert told.code == 3
-    assert "Traceback" not in told.text
-    assert "left with" not in told.out
+    for told in (against, alone):
+        assert told.code == 3
+        assert "Traceback" not in told.text
+        assert "Errno" not in told.text
+        assert f"fix: orch fetch {before.run_id}" in " ".join(told.text.split())
+        assert "left with" not in told.out

@@ -10,6 +10,7 @@ from orchestrator import reading
 from orchestrator.diff.record import Record
 from orchestrator.errors import InputError, SpecError
 from orchestrator.report.view import RunView
+from orchestrator.review import draft
 from orchestrator.review.desk import Desk
 from orchestrator.spec.document import load
 from orchestrator.spec.ledger import by_id, read_ledger
@@ -27,7 +28,7 @@ def test_misses_are_open_and_what_is_new_is_not(view: RunView) -> None:
 
 def test_an_acceptance_needs_a_reason(view: RunView) -> None:
     desk = Desk(view)
-    with pytest.raises(InputError, match="needs a reason"):
+    with pytest.raises(InputError, match="needs a reason of at least 12 characters"):
         desk.decide("ledger:time.one", "accepted", "  ok  ")
     with pytest.raises(InputError, match="no verdict"):
         desk.decide("ledger:time.one", "maybe", REASON)
@@ -47,6 +48,15 @@ def test_a_decision_outlives_the_reader(view: RunView) -> None:
     assert (found.verdict, found.reason, found.by) == ("accepted", REASON, "A Tester")
     again.undo("ledger:time.one")
     assert [s.id for s in Desk(view).open] == ["ledger:time.one", "ledger:never"]
+
+
+def test_two_reviews_of_one_run_lose_no_decision(view: RunView) -> None:
+    one, two = Desk(view), Desk(view)
+
+    one.decide("ledger:time.one", "accepted", REASON)
+    two.decide("ledger:time.two", "rejected", "")
+
+    assert [s.id for s in Desk(view).open] == ["ledger:never"]
 
 
 def test_a_decision_holds_only_for_what_it_was_made_on(view: RunView, before: RunDir) -> None:
@@ -85,8 +95,39 @@ def test_the_next_ledger_is_drafted_and_nothing_is_replaced(view: RunView, seale
     assert entries["time.two"].expect.interval == (19, 21), "a rejected value changes nothing"
     rows = entries["rows.n2"]
     assert (rows.expect.value, rows.expect.exact, rows.severity) == (128, True, "info")
+    assert "value: 128\n" in text
+    assert "value: 13," in text
     assert view.folder.ledger.read_text("utf-8") == sealed
     assert (view.folder.path.parent.parent / "pair.ledger.yaml").read_text("utf-8") == sealed
+
+
+def test_accepting_what_was_not_measured_changes_no_entry_and_says_so(
+    view: RunView, sealed: str
+) -> None:
+    desk = Desk(view)
+    desk.decide("ledger:never", "accepted", REASON)
+    desk.decide("ledger:time.one", "accepted", REASON)
+
+    done = desk.finish()
+
+    assert done.unchanged == ("never",)
+    assert "1 accepted entry stays as it was in the ledger" in done.words
+    written = load(view.folder.path / "review.yaml").data
+    assert written["unchanged"] == ["never"]
+    assert done.ledger is not None
+    entries = by_id(read_ledger(load(done.ledger)))
+    before = by_id(read_ledger(load(view.folder.ledger)))
+    assert entries["never"] == before["never"]
+    desk.undo("ledger:never")
+    assert desk.finish().unchanged == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(131072.0, "131072"), (131072, "131072"), (13.0, "13"), (1.23456, "1.235"), (0.0, "0")],
+)
+def test_whole_numbers_are_drafted_as_such(value: float, written: str) -> None:
+    assert str(draft.rounded(value)) == written
 
 
 def test_without_an_acceptance_there_is_no_draft(view: RunView) -> None:

@@ -90,11 +90,34 @@ def test_decisions_go_through(client: httpx.Client, server: Server) -> None:
     assert "reason" in refused.json()["error"]
     full = {**short, "reason": "the tails cost three microseconds"}
     told = client.post("/secret/decide", json=full)
-    assert told.json() == {"verdict": "accepted", "open": 2}
-    assert client.post("/secret/undo", json={"subject": SUBJECT}).json() == {"open": 3}
+    known = told.json()["known"]
+    assert told.json() == {"verdict": "accepted", "open": 2, "known": known}
+    back = {"subject": SUBJECT, "known": known}
+    assert client.post("/secret/undo", json=back).json() == {"open": 3}
     done = client.post("/secret/finish", json={})
     assert done.json()["open"] == 3
     assert server.finished is not None
+
+
+def test_a_page_that_knew_of_no_decision_cannot_replace_one(
+    client: httpx.Client, server: Server
+) -> None:
+    first = {"subject": SUBJECT, "verdict": "rejected", "reason": "too slow", "known": ""}
+    made = client.post("/secret/decide", json=first).json()
+    late = {**first, "verdict": "accepted", "reason": "the tails cost three microseconds"}
+
+    refused = [client.post("/secret/decide", json=late), client.post("/secret/undo", json=late)]
+
+    for answer in refused:
+        assert answer.status_code == 409
+        told = answer.json()
+        assert "decided elsewhere meanwhile (rejected: too slow)" in told["error"]
+        assert (told["verdict"], told["known"], told["open"]) == ("rejected", made["known"], 2)
+    kept = server.desk.decided(server.desk.subjects[SUBJECT])
+    assert kept is not None
+    assert kept.verdict == "rejected"
+    again = client.post("/secret/decide", json={**late, "known": made["known"]})
+    assert again.json()["verdict"] == "accepted"
 
 
 def test_every_answer_forbids_what_it_does_not_need(client: httpx.Client) -> None:

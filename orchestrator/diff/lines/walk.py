@@ -51,7 +51,11 @@ class Changes:
         if len(self.locations) >= self.most_locations:
             self.more += 1
             return
-        self.locations.append(Location(path, _shown(a), _shown(b), size))
+        one, two = _shown(a), _shown(b)
+        if one == two:
+            # 1 and "1", null and "null": only their spelling tells them apart.
+            one, two = _spelled(a), _spelled(b)
+        self.locations.append(Location(path, one, two, size))
 
 
 class Walk:
@@ -182,6 +186,15 @@ def _shown(value: Any) -> str:
     if isinstance(value, list):
         return f"[{len(value)} items]"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _spelled(value: Any) -> str:
+    """A value with what gives its type away: quotes around text, else the name of the type."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    shown = _shown(value)
+    is_plain = value is None or isinstance(value, (bool, int, float, Mapping, list))
+    return shown if is_plain else f"{shown} ({type(value).__name__})"
 
 
 def _look(item: Any, depth: int = 3) -> Any:

@@ -113,10 +113,19 @@ def contrast(a: Series, b: Series) -> Contrast:
     return _made("measured", a, b, kinds, values[1] / values[0], "", values, "floor")
 
 
+def alone(side: Series) -> Level:
+    """What a side comes to that has nothing beside it: its value, or its blocks and their class."""
+    if side.exact:
+        return _exact_level(side)
+    return _level(side, classify(side.medians))
+
+
+def _exact_level(side: Series) -> Level:
+    return Level(len(side.exact), point_class="exact", value=_common(side.exact))
+
+
 def _exact(a: Series, b: Series) -> Contrast:
-    one, two = (
-        Level(len(side.exact), point_class="exact", value=_common(side.exact)) for side in (a, b)
-    )
+    one, two = _exact_level(a), _exact_level(b)
     for name, side in (("A", a), ("B", b)):
         if any(_typed(value) != _typed(side.exact[0]) for value in side.exact):
             shown = ", ".join(sorted({str(value) for value in side.exact})[:4])

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orchestrator.diff.measures.contrast import Contrast, Level, Outcome, Series, contrast
+from orchestrator.diff.measures.contrast import Contrast, Level, Outcome, Series, alone, contrast
 from orchestrator.diff.measures.pointclass import Block
 from orchestrator.store.results import Result
 from orchestrator.verdict import units
@@ -103,12 +103,14 @@ def _by_point(results: Sequence[Result]) -> dict[Key, list[Result]]:
 
 def _contrast(a: Sequence[Result], b: Sequence[Result]) -> Contrast:
     if not a or not b:
-        return Contrast("only_a" if a else "only_b", _counted(a), _counted(b), (a or b)[0].unit)
+        return Contrast(
+            "only_a" if a else "only_b", _alone(a, "A"), _alone(b, "B"), (a or b)[0].unit
+        )
     try:
         one, two = _series(a, "A"), _series(b, "B")
         two = _in_unit(two, one.unit)
     except _NoValue as error:
-        return Contrast("no_value", _counted(a), _counted(b), a[0].unit, reason=str(error))
+        return Contrast("no_value", _alone(a, "A"), _alone(b, "B"), a[0].unit, reason=str(error))
     except (_Mixed, units.UnitMismatch) as error:
         return Contrast("not_comparable", _counted(a), _counted(b), a[0].unit, reason=str(error))
     if bool(one.exact) != bool(two.exact):
@@ -118,6 +120,16 @@ def _contrast(a: Sequence[Result], b: Sequence[Result]) -> Contrast:
     if one.timing != two.timing and not one.exact:
         return replace(made, outcome="not_comparable", reason=_timing_words(one, two))
     return made
+
+
+def _alone(results: Sequence[Result], side: str) -> Level:
+    """A side with nothing to compare it with; without a value where it has none to show."""
+    if not results:
+        return Level(0)
+    try:
+        return alone(_series(results, side))
+    except (_NoValue, _Mixed):
+        return _counted(results)
 
 
 def _counted(results: Sequence[Result]) -> Level:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from orchestrator.diff.numeric.dtypes import Array
 
+_TEXT = re.compile(r"[<>|=]?[US]\d+")
+_MOST_CHARACTERS = 200
+_MOST_BYTES = 32
+
+_PARTS = ("real", "imag")
+
 
 def index_words(flat: int, shape: Sequence[int], parts: int, *, turned: bool) -> str:
-    """The index of an element as its array has it: `[3, 0]`.
+    """The index of an element as its array has it: `[3, 0]`, `[3].imag` of a complex one.
 
     Args:
         flat: its number in the order in which the elements lie.
@@ -21,10 +28,27 @@ def index_words(flat: int, shape: Sequence[int], parts: int, *, turned: bool) ->
     if not shape:
         return "[]"
     index = [int(place) for place in np.unravel_index(flat, tuple(shape))]
+    part = f".{_PARTS[index.pop()]}" if parts > 1 else ""
     if turned:
-        own = len(index) if parts == 1 else len(index) - 1
-        index = index[:own][::-1] + index[own:]
-    return f"[{', '.join(map(str, index))}]"
+        index = index[::-1]
+    return f"[{', '.join(map(str, index))}]{part}"
+
+
+def opaque_words(element: Array, name: str) -> str:
+    """An element that is no number: its text where the type is one, else its bytes.
+
+    Args:
+        element: the bytes, uint8[width].
+        name: the numpy name of the element type, such as `<U5`.
+    """
+    content = element.tobytes()
+    if _TEXT.fullmatch(name):
+        try:
+            return repr(np.frombuffer(content, dtype=name)[0].item())[:_MOST_CHARACTERS]
+        except (ValueError, UnicodeError):
+            # Code points beyond all characters, which only a damaged file has.
+            pass
+    return f"0x{content[:_MOST_BYTES].hex()}"
 
 
 def values_at(a: Array, b: Array, at: int) -> tuple[str, str, float | None]:

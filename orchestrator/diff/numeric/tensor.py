@@ -11,7 +11,7 @@ import numpy as np
 from orchestrator.diff.numeric.demand import Demand
 from orchestrator.diff.numeric.dtypes import Array, Dtype
 from orchestrator.diff.numeric.norms import Norms
-from orchestrator.diff.numeric.places import index_words, values_at
+from orchestrator.diff.numeric.places import index_words, opaque_words, values_at
 from orchestrator.diff.numeric.ulp import Histogram, distance
 from orchestrator.diff.record import Location, Status
 
@@ -105,7 +105,12 @@ class TensorDiff:
         bytes_a, bytes_b = (side.view("u1").reshape(side.size, width) for side in (a, b))
         places = np.flatnonzero((bytes_a != bytes_b).any(axis=1))
         self.differing += places.size
-        self._outside(places, start, lambda at: ("", "", None))
+        name = self.dtype.name
+        self._outside(
+            places,
+            start,
+            lambda at: (opaque_words(bytes_a[at], name), opaque_words(bytes_b[at], name), None),
+        )
 
     def _feed_integers(self, a: Array, b: Array, unlike: Array, many: int, start: int) -> None:
         one, two = a.astype("f8"), b.astype("f8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -50,9 +51,9 @@ class Side:
     single: str = field(default="", kw_only=True)
     """The one file that is meant, when it is one."""
 
-    @property
-    def artifacts(self) -> dict[str, Entry]:
-        """The files to compare, by the path they have in a bundle."""
+    @cached_property
+    def artifacts(self) -> Mapping[str, Entry]:
+        """The files to compare, by the path they have in a bundle; asked for once a pair."""
         return {
             path.removeprefix(self.prefix): entry
             for path, entry in self.files.entries.items()

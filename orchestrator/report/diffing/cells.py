@@ -43,8 +43,10 @@ def tally(words: Iterable[str], order: Sequence[str]) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """`1 file`, `2 files`, `2 entries`."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun[:-1]}ies" if noun.endswith("ry") else f"{count} {noun}s"
 
 
 def size_words(size: int | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
@@ -11,8 +12,8 @@ from rich.text import Text
 from orchestrator.diff.code import CodeDiff
 from orchestrator.diff.comparison import Comparison
 from orchestrator.diff.conditions import Change, ConditionDiff
-from orchestrator.diff.jobs import Ended
-from orchestrator.report.diffing.cells import counted, new_table, one_line, short, tally
+from orchestrator.diff.jobs import ENTRY, JOB, Ended
+from orchestrator.report.diffing.cells import counted, new_table, one_line, short
 from orchestrator.report.words import show_value, state_words
 from orchestrator.spec.quantity import show_size
 from orchestrator.verdict.conditions import Field
@@ -103,8 +104,9 @@ def ended_parts(ended: Sequence[Ended], stat: bool) -> Iterator[RenderableType]:
     if not ended:
         return
     yield Text()
-    kinds = ("job", "entry")
-    yield Text(f"ended otherwise: {tally((item.kind for item in ended), kinds)}", style="bold")
+    counts = Counter(item.kind for item in ended)
+    told = [counted(counts[kind], kind) for kind in (JOB, ENTRY) if counts[kind]]
+    yield Text(f"ended otherwise: {', '.join(told)}", style="bold")
     if stat:
         return
     table = new_table()

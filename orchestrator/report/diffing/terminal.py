@@ -38,6 +38,8 @@ def _console(plain: bool) -> Console:
 def _parts(comparison: Comparison, stat: bool) -> Iterator[RenderableType]:
     yield _side("A", comparison.a)
     yield _side("B", comparison.b)
+    if comparison.unlike_experiments:
+        yield Text(one_line(comparison.unlike_experiments), style="bold yellow")
     if comparison.conditions is not None:
         yield from condition_parts(comparison.conditions)
     if comparison.code is not None:

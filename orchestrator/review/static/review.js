@@ -2,54 +2,76 @@
 const find = (selector, from = document) => from.querySelector(selector);
 const message = (text) => { find("#message").textContent = text; };
 
-const post = async (path, body) => {
-  const answer = await fetch(path, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-  });
+const ENDED = `the review server has ended; run \`orch review ${document.body.dataset.run}\` again`;
+
+class Refused extends Error {
+  constructor(status, told) {
+    super(told.error || `the server answered ${status}`);
+    Object.assign(this, { status, told });
+  }
+}
+
+const ask = async (path, options, whenGone) => {
+  const answer = await fetch(path, options).catch(() => { throw new Error(whenGone); });
   const told = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error(told.error || `the server answered ${answer.status}`);
+  if (!answer.ok) throw new Refused(answer.status, told);
   return told;
 };
 
-const get = async (path) => {
-  const answer = await fetch(path);
-  const told = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error(told.error || `the server answered ${answer.status}`);
-  return told;
-};
+const post = (path, body) => ask(path, {
+  method: "POST",
+  headers: { "Content-Type": "application/json" },
+  body: JSON.stringify(body),
+}, `${ENDED}; this was not saved`);
+
+const get = (path) => ask(path, {}, ENDED);
 
 const press = (buttons, chosen) =>
   buttons.forEach((button) => button.setAttribute("aria-pressed", String(button === chosen)));
 
 // ---- decisions
 
-const show = (card, state, open) => {
+const LEAST = Number(document.body.dataset.minReason);
+
+const show = (card, state, told) => {
   card.dataset.state = state;
+  card.dataset.known = told.known || "";
   find("[data-shows-state]", card).textContent = state;
   find("[data-undo]", card).hidden = state === "open" || state === "settled";
-  find("#open-count").textContent = String(open);
+  find("#open-count").textContent = String(told.open);
+};
+
+const undecided = (card) => (card.dataset.open ? "open" : "settled");
+
+const refuse = (card, error) => {
+  // Another tab was first: what stands there now is shown, and what was typed here stays.
+  if (error.status === 409) show(card, error.told.verdict || undecided(card), error.told);
+  find(".problem", card).textContent = error.message;
 };
 
 const decide = async (card, verdict) => {
   find(".problem", card).textContent = "";
+  const { subject, known } = card.dataset;
+  const reason = find("textarea", card).value;
   try {
-    const reason = find("textarea", card).value;
-    const told = await post("decide", { subject: card.dataset.subject, verdict, reason });
-    show(card, told.verdict, told.open);
+    if (verdict === "accepted" && [...reason.trim()].length < LEAST) {
+      throw new Error(`accepting needs a reason of at least ${LEAST} characters`);
+    }
+    const told = await post("decide", { subject, verdict, reason, known });
+    show(card, told.verdict, told);
   } catch (error) {
-    find(".problem", card).textContent = error.message;
+    refuse(card, error);
     find("textarea", card).focus();
   }
 };
 
 const undo = async (card) => {
+  find(".problem", card).textContent = "";
   try {
-    const told = await post("undo", { subject: card.dataset.subject });
-    show(card, card.dataset.open ? "open" : "settled", told.open);
+    const { subject, known } = card.dataset;
+    show(card, undecided(card), await post("undo", { subject, known }));
   } catch (error) {
-    find(".problem", card).textContent = error.message;
+    refuse(card, error);
   }
 };
 
@@ -88,7 +110,7 @@ find("#finish").addEventListener("click", async () => {
   try {
     const done = await post("finish", {});
     const ledger = done.ledger ? ` The next ledger is drafted in ${done.ledger}: read it, then commit it.` : "";
-    message(`${done.accepted} accepted, ${done.rejected} rejected, ${done.open} still open: ${done.review}.${ledger}`);
+    message(`${done.words}. Kept in ${done.review}.${ledger}`);
     find("#finish").disabled = true;
   } catch (error) {
     message(error.message);
@@ -101,6 +123,7 @@ const LINE_PX = 20;
 const BLOCK = 200;
 const log = { key: "", total: 0, first: 1, marked: 0, kept: new Map(), drawing: 0 };
 const info = (text) => { find("#log-info").textContent = text; };
+const counted = (lines) => `${lines} ${lines === 1 ? "line" : "lines"}`;
 const visible = () => Math.max(1, Math.floor((find("#log-view").clientHeight - 24) / LINE_PX));
 
 const block = (number) => {
@@ -136,7 +159,7 @@ const draw = async (wanted) => {
       ...lines.filter((line) => line.number >= first && line.number < first + count).map(item));
     find("#log-slider").max = String(Math.max(1, log.total));
     find("#log-slider").value = find("#log-line").value = String(first);
-    info(`${log.total} lines`);
+    info(counted(log.total));
   } catch (error) {
     log.kept.clear();
     info(error.message);
@@ -164,7 +187,8 @@ const search = async () => {
   if (!words) return;
   try {
     const told = await get(`log/${log.key}/search?words=${encodeURIComponent(words)}`);
-    info(`${told.lines.length}${told.complete ? "" : " or more"} of ${log.total} lines have it`);
+    const found = `${told.lines.length}${told.complete ? "" : " or more"} of ${counted(log.total)}`;
+    info(`${found} ${told.complete && told.lines.length === 1 ? "has" : "have"} it`);
     find("#log-hits").replaceChildren(...told.lines.map((hit) => {
       const row = document.createElement("li");
       const button = document.createElement("button");

@@ -109,6 +109,8 @@ def test_a_side_without_a_value_has_no_ratio(status: str) -> None:
 
 def test_a_metric_of_one_side_is_told_so() -> None:
     assert only(results(1.0), []).outcome == "only_a"
+    assert only(results(1.0), []).a.median == 1.0
+    assert only([], results(1.0)).b.median == 1.0
     assert only([], results(1.0)).outcome == "only_b"
 
 

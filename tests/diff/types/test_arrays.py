@@ -72,7 +72,42 @@ def test_complex_numbers_are_compared_by_their_parts(compare: Compare) -> None:
 
     record = compare(makers.npy(a), makers.npy(b), "x.npy")
 
-    assert [place.where for place in record.locations] == ["[1, 2, 1]"]
+    assert [place.where for place in record.locations] == ["[1, 2].imag"]
+
+
+@pytest.mark.parametrize("kind", ["c8", "c16"])
+def test_of_complex_numbers_the_place_and_the_steps_are_those_of_a_part(
+    kind: str, compare: Compare
+) -> None:
+    a = np.asfortranarray(A.astype(kind))
+    b = a.copy(order="F")
+    b.real[1, 2] = np.nextafter(b.real[1, 2], np.inf)
+
+    record = compare(makers.npy(a), makers.npy(b), "x.npy", ulp=0, abs=0, rel=0)
+
+    assert [place.where for place in record.locations] == ["[1, 2].real"]
+    assert record.metrics["ulp_max"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("U5", ("'two'", "'\u1234'")),
+        (">U5", ("'two'", "'\u1234'")),
+        ("S3", ("b'two'", "b'\\xff'")),
+        ("V3", ("0x74776f", "0xff0000")),
+    ],
+)
+def test_elements_that_are_no_numbers_are_shown(
+    kind: str, words: tuple[str, str], compare: Compare
+) -> None:
+    text = kind.lstrip("<>").startswith("U")
+    values = (["one", "two"], ["one", "\u1234"]) if text else ([b"one", b"two"], [b"one", b"\xff"])
+    a, b = (np.array(side, kind) for side in values)
+
+    record = compare(makers.npy(a), makers.npy(b), "x.npy")
+
+    assert [(p.where, p.a, p.b) for p in record.locations] == [("[1]", *words)]
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (0, 5), (1, 1, 1)])

@@ -143,3 +143,16 @@ def test_lone_surrogates_do_not_reach_the_terminal(compare: Compare) -> None:
 
     assert record.status == "different"
     assert record.locations[0].a.encode("utf-8") == rb"\ud800"
+
+
+def test_values_that_read_alike_are_told_apart_by_their_quotes(compare: Compare) -> None:
+    a, b = {"n": 1, "x": None, "t": True, "s": "a"}, {"n": "1", "x": "null", "t": "true", "s": "b"}
+
+    record = compare(json.dumps(a), json.dumps(b), "x.json")
+
+    assert places(record) == {
+        "$.n": ("1", '"1"'),
+        "$.x": ("null", '"null"'),
+        "$.t": ("true", '"true"'),
+        "$.s": ("a", "b"),
+    }
