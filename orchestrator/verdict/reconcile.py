@@ -186,9 +186,10 @@ def bounds(expect: Expect) -> tuple[float | None, float | None] | None:
         assert expect.interval is not None
         low, high = expect.interval
         return low, high
-    if expect.kind != "value":
+    if expect.kind == "hash" or not isinstance(expect.value, (int, float)):
         return None
-    assert isinstance(expect.value, (int, float))
+    if expect.kind == "exact":
+        return None if isinstance(expect.value, bool) else (expect.value, expect.value)
     width = _width(expect, expect.value)
     return expect.value - width, expect.value + width
 

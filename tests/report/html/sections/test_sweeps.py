@@ -52,6 +52,12 @@ def test_a_prediction_is_a_band_at_its_point(tmp_path: Path) -> None:
     assert text.index("e2e of bench") < text.index("<details") < text.index("other of bench")
 
 
+def test_an_exact_value_is_a_line(tmp_path: Path) -> None:
+    entry = {"id": "a", "where": {"n": 64}, "expect": {"value": 664, "exact": True}}
+
+    assert bands(body(tmp_path, entry)) == ["a: = 664 us"]
+
+
 def test_a_ratio_is_no_band_among_times(tmp_path: Path) -> None:
     ratio = {"interval": [1.0, 1.2], "ratio_to": {"metric": "other"}}
 
