@@ -135,6 +135,11 @@ class RunFolder:
         """Size and sha256 of the finished bundle; its existence says that the bundle is whole."""
         return self.inside("bundle.json")
 
+    @property
+    def sent_home(self) -> str:
+        """Its existence says that a controller has confirmed the whole bundle."""
+        return self.inside("sent_home")
+
     def step(self, folder: str, *parts: str) -> str:
         return self.inside("steps", folder, *parts)
 
