@@ -140,6 +140,11 @@ class RunFolder:
         """Its existence says that a controller has confirmed the whole bundle."""
         return self.inside("sent_home")
 
+    @property
+    def reserve(self) -> str:
+        """Room that is kept back for the journal and the bundle."""
+        return self.inside("reserve")
+
     def step(self, folder: str, *parts: str) -> str:
         return self.inside("steps", folder, *parts)
 

@@ -52,7 +52,7 @@ def sweep(
 def has_ended(root: Path) -> None:
     """Wait until the supervisor has bundled everything and is gone."""
     run = RunFolder(str(root / "runs" / RUN_ID))
-    wait_until(lambda: os.path.exists(run.bundle_facts), "the bundle")
+    wait_until(Path(run.bundle_facts).exists, "the bundle")
     wait_until(lambda: not runlock.is_supervised(run), "the supervisor to be gone")
 
 
