@@ -15,7 +15,7 @@ import os
 import stat
 import zipfile
 import zlib
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Sequence
 
 from orchestrator.agent import manifest
 from orchestrator.agent.layout import RunFolder, write_atomically
@@ -23,6 +23,7 @@ from orchestrator.agent.manifest import MAX_BYTES, MAX_FILES, Manifest, Member, 
 from orchestrator.agent.plainfile import holds_any, open_plain
 from orchestrator.agent.reserve import Reserve, is_full
 from orchestrator.agent.roomleft import SMALL_BYTES, fitting
+from orchestrator.agent.stepfiles import files_below, tell_what_is_no_file
 
 # What the steps leave to the conditions and the journal.
 RESERVED_FILES = 1000
@@ -75,13 +76,14 @@ def write(
         file = io.BufferedWriter(growing, _BUFFER_BYTES)
         with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
             contents = _Contents(archive, run, note, secrets, lambda: growing.is_full)
-            found = list(_files_below(run, "steps", left_out))
+            found = list(files_below(run, "steps", left_out))
+            tell_what_is_no_file(run, left_out, note)
             for path in fitting(run, found, reserve, note):
                 contents.add_within_bounds(path)
                 file.flush()
             contents.tell_what_was_too_much()
             after_the_steps()
-            for path in _files_below(run, "environment", ()):
+            for path in files_below(run, "environment", ()):
                 contents.add(path)
             for name in _MEMBERS:
                 if os.path.lexists(run.inside(name)):
@@ -215,18 +217,6 @@ class _Contents:
         except OSError as error:
             self._note(f"`{name}` is in the bundle in part: {error.strerror}")
             return b""
-
-
-def _files_below(run: RunFolder, top: str, left_out: Sequence[str]) -> Iterator[str]:
-    """Plain files, sorted, by their names in the run's directory."""
-    for folder, inner, names in os.walk(run.inside(top)):
-        inner.sort()
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            relative = os.path.relpath(path, run.path)
-            kept = not any(f"{relative}/".startswith(f"{out}/") for out in left_out)
-            if kept and stat.S_ISREG(os.lstat(path).st_mode):
-                yield relative
 
 
 def _info(name: str, mode: int, method: int) -> zipfile.ZipInfo:
