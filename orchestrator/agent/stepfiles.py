@@ -1,4 +1,4 @@
-"""What a bundle takes of a run's folders, and the name of everything in them that it cannot take."""
+"""What a bundle takes of a run's folders, and the names of what in them it cannot take."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Session:
         self._closed = threading.Event()
         self._pinged_at = time.monotonic()
         self.noise = b""
-        self._greeted = False
+        self.greeted = False
         self._reader = threading.Thread(target=self._listen, name="link reader", daemon=True)
         self._reader.start()
 
@@ -189,7 +189,7 @@ class Session:
         """Runs in its own thread: a pipe on Windows cannot be waited for in any other way."""
         try:
             self.noise = self._skip_noise()
-            self._greeted = True
+            self.greeted = True
             for frame in frames.read_frames(self._pipe.read):
                 self._put(frame)
         except (StreamEnded, FrameError) as error:
@@ -233,11 +233,11 @@ class Session:
             from orchestrator.link import openssh
 
             explained = openssh.explain(self._name, self._host, said)
-            return LinkLost(str(explained)) if self._greeted else explained
-        if self._greeted:
-            return LinkLost(said or "the link broke")
+            return LinkLost(str(explained)) if self.greeted else explained
+        if self.greeted:
+            return LinkLost(said or "the connection ended without a word")
         if code is None and not said:
-            return LinkLost("the link broke before the agent spoke")
+            return LinkLost("the connection ended before the agent spoke")
         noise = self.noise.decode("utf-8", "replace").strip()
         reason = bootstrap.EXIT_CODES.get(code or 0, f"exit code {code}" if code else "")
         parts = [part for part in (reason, said, noise[-300:]) if part]
