@@ -106,7 +106,7 @@ def run(options: Options, teller: Teller) -> int:
             except KeyboardInterrupt:
                 if step in (send, see_to_its_end):
                     raise
-                return _nothing_started(state)
+                return _nothing_started(teller)
             if isinstance(state, int):
                 return state
     raise AssertionError("the last step returns an exit code")
@@ -366,7 +366,7 @@ def _interrupted(state: Run, session: Session, *, is_cut: bool) -> int:
     elif not _is_abandoned(session):
         return _may_have_started(state)
     _forget(state)
-    return _nothing_started(state)
+    return _nothing_started(state.teller)
 
 
 def _is_abandoned(session: Session) -> bool:
@@ -385,8 +385,8 @@ def _is_abandoned(session: Session) -> bool:
     return False
 
 
-def _nothing_started(state: Run) -> int:
-    state.teller.note("nothing was started; the next run sends what is missing")
+def _nothing_started(teller: Teller) -> int:
+    teller.note("nothing was started; the next run sends what is missing")
     return INTERRUPTED_EXIT_CODE
 
 

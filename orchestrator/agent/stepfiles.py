@@ -27,7 +27,8 @@ def tell_what_is_no_file(
     run: RunFolder, left_out: Sequence[str], note: Callable[[str], None]
 ) -> None:
     """Name the links and the other things below the steps that a bundle does not hold."""
-    links, others = [], []
+    links: list[str] = []
+    others: list[str] = []
     for folder, inner, names in os.walk(run.inside("steps")):
         inner.sort()
         for name in sorted([*inner, *names]):

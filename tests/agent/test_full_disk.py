@@ -97,6 +97,22 @@ class TestAStepThatFillsTheDisk:
         assert not Path(folder(small_disk).reserve).exists()
 
 
+class TestThroughTheCommand:
+    def test_a_full_disk_is_a_run_that_comes_home(self, project: Project, small_disk: Path) -> None:
+        project.write("filling.yaml", FILLING)
+        project.write(
+            "hosts.yaml",
+            f"hosts:\n  s: {{via: [bash, -c, 'exec \"$@\"', --], root: '{small_disk}'}}\n",
+        )
+
+        done = project.orch("run", "filling.yaml", "--host", "s")
+
+        assert done.code == 0, done.text
+        assert project.ended("after")["state"] == "passed"
+        assert "`steps/fill/out/fill.bin` (" in done.out
+        assert project.orch("verify", "latest").code == 0
+
+
 class TestTheReserve:
     def test_is_taken_given_and_taken_again(self, small_disk: Path) -> None:
         reserve = Reserve(str(small_disk / "reserve"))
@@ -151,6 +167,20 @@ class TestAHostWithoutRoom:
         assert answer["code"] == "disk_full"
         assert answer["text"].startswith(f"No space left on device: {small_disk}")
 
+
+FILLING = f"""
+experiment: filling
+kind: probe
+timeout: 30s
+steps:
+  - {{id: before, run: echo before}}
+  - id: fill
+    run: |
+      {FILL}
+  - id: chatty
+    run: {CHATTY}
+  - {{id: after, run: echo after}}
+"""
 
 QUICK = """
 experiment: quick
