@@ -16,9 +16,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orchestrator import __version__, order
+from orchestrator.agent.frames import Data
 from orchestrator.agent.journal import now
 from orchestrator.agent.plan import Plan
-from orchestrator.errors import InputError, PreflightRefused, Unreachable
+from orchestrator.errors import HostError, InputError, PreflightRefused, Unreachable
 from orchestrator.link import courier
 from orchestrator.link.push import Order, push
 from orchestrator.link.session import LinkLost, Refused, Session
@@ -34,6 +35,8 @@ from orchestrator.store.record import Preflight, RunRecord, Tree
 from orchestrator.store.rundir import RunDir
 
 ASK_AGAIN_S = 3.0
+ABANDON_DEADLINE_S = 30.0
+INTERRUPTED_EXIT_CODE = 130
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,12 @@ def run(options: Options, teller: Teller) -> int:
         state: Run | int = Run(options, teller, cleanup, time.monotonic())
         for step in steps:
             assert isinstance(state, Run)
-            state = step(state)
+            try:
+                state = step(state)
+            except KeyboardInterrupt:
+                if step in (send, see_to_its_end):
+                    raise
+                return _nothing_started(teller)
             if isinstance(state, int):
                 return state
     raise AssertionError("the last step returns an exit code")
@@ -237,11 +245,12 @@ def seal(state: Run) -> Run:
     return replace(state, folder=folder, record=record, plan=plan)
 
 
-def send(state: Run) -> Run:
+def send(state: Run) -> Run | int:
     """Put the tree on the host and start the run there.
 
-    A refusal leaves no trace here, since nothing ran. When the link breaks, only the host knows
-    whether it has taken over: the next step asks it.
+    A refusal leaves no trace here, since nothing ran; neither does an agent that never spoke, or a
+    Ctrl-C in mid-upload. When the link breaks, only the host knows whether it has taken over: the
+    next step asks it.
     """
     prepared, taken, plan = state.prepared, state.snapshot, state.plan
     assert prepared is not None
@@ -250,11 +259,11 @@ def send(state: Run) -> Run:
     assert state.session is not None
     assert state.folder is not None
     assert state.record is not None
-    sent = 0
+    sent = total = 0
 
     def progress(done_bytes: int, total_bytes: int) -> None:
-        nonlocal sent
-        sent = done_bytes
+        nonlocal sent, total
+        sent, total = done_bytes, total_bytes
         state.teller.uploading(done_bytes, total_bytes)
 
     try:
@@ -264,8 +273,20 @@ def send(state: Run) -> Run:
     except (InputError, Refused):
         _forget(state)
         raise
+    except HostError:
+        if not state.session.greeted:
+            _forget(state)
+        raise
+    except KeyboardInterrupt:
+        return _interrupted(state, state.session, is_cut=sent < total)
     except LinkLost as error:
-        state.teller.link_lost(str(error), 0)
+        if sent < total:
+            state.teller.note(f"the upload was cut ({error}); nothing runs there yet")
+        else:
+            state.teller.note(
+                f"the link broke before {state.host_name} said that the run has begun "
+                f"({error}); asking it"
+            )
         return replace(state, session=None)
     timings = state.record.timings.model_copy(
         update={
@@ -336,6 +357,48 @@ def _forget(state: Run) -> None:
     assert state.folder is not None
     anchor.forget(state.snapshot.repository, state.folder.run_id)
     shutil.rmtree(state.folder.path)
+
+
+def _interrupted(state: Run, session: Session, *, is_cut: bool) -> int:
+    """After a Ctrl-C in mid-push: the host begins with a whole tree, unless it is told not to."""
+    if is_cut:
+        session.close()
+    elif not _is_abandoned(session):
+        return _may_have_started(state)
+    _forget(state)
+    return _nothing_started(state.teller)
+
+
+def _is_abandoned(session: Session) -> bool:
+    """Whether the host says that it has not begun, and will not."""
+    end = time.monotonic() + ABANDON_DEADLINE_S
+    try:
+        session.tell("abandon")
+        while time.monotonic() < end:
+            frame = session.next(1.0)
+            if frame is not None and not isinstance(frame, Data) and frame["type"] == "started":
+                return False
+    except Refused:
+        return True
+    except (LinkLost, HostError, KeyboardInterrupt):
+        return False
+    return False
+
+
+def _nothing_started(teller: Teller) -> int:
+    teller.note("nothing was started; the next run sends what is missing")
+    return INTERRUPTED_EXIT_CODE
+
+
+def _may_have_started(state: Run) -> int:
+    assert state.folder is not None
+    run_id = state.folder.run_id
+    state.teller.note(
+        f"{state.host_name} has the whole tree and may have begun\n"
+        f"  follow it: orch attach {run_id}\n"
+        f"  stop it:   orch cancel {run_id}"
+    )
+    return INTERRUPTED_EXIT_CODE
 
 
 def _keep_open(state: Run) -> None:

@@ -15,17 +15,22 @@ import os
 import stat
 import zipfile
 import zlib
-from typing import IO, Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Sequence
 
 from orchestrator.agent import manifest
 from orchestrator.agent.layout import RunFolder, write_atomically
 from orchestrator.agent.manifest import MAX_BYTES, MAX_FILES, Manifest, Member, Places
 from orchestrator.agent.plainfile import holds_any, open_plain
+from orchestrator.agent.reserve import Reserve, is_full
+from orchestrator.agent.roomleft import SMALL_BYTES, fitting
+from orchestrator.agent.stepfiles import files_below, tell_what_is_no_file
 
 # What the steps leave to the conditions and the journal.
 RESERVED_FILES = 1000
 RESERVED_BYTES = 1 << 30
-_PIECE_BYTES = 1 << 20
+# Small beside the reserve: what a full disk did not take of a piece must fit into that.
+_PIECE_BYTES = 256 << 10
+_BUFFER_BYTES = 128 << 10
 _SAMPLE_BYTES = 64 << 10
 _FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 _MEMBERS = (
@@ -65,18 +70,20 @@ def write(
     Raises:
         OSError: the bundle cannot be written; a full disk, for the most part.
     """
-    part = f"{run.bundle}.part"
-    with open(part, "wb", buffering=_PIECE_BYTES) as file:
-        growing = _Growing(file)
-        sink: Any = growing
-        with zipfile.ZipFile(sink, "w", allowZip64=True) as archive:
-            contents = _Contents(archive, run, note, secrets)
-            for path in _files_below(run, "steps", left_out):
+    part, reserve = f"{run.bundle}.part", Reserve(run.reserve)
+    with open(part, "wb", buffering=0) as raw:
+        growing = _Growing(raw, reserve)
+        file = io.BufferedWriter(growing, _BUFFER_BYTES)
+        with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
+            contents = _Contents(archive, run, note, secrets, lambda: growing.is_full)
+            found = list(files_below(run, "steps", left_out))
+            tell_what_is_no_file(run, left_out, note)
+            for path in fitting(run, found, reserve, note):
                 contents.add_within_bounds(path)
                 file.flush()
             contents.tell_what_was_too_much()
             after_the_steps()
-            for path in _files_below(run, "environment", ()):
+            for path in files_below(run, "environment", ()):
                 contents.add(path)
             for name in _MEMBERS:
                 if os.path.lexists(run.inside(name)):
@@ -85,6 +92,7 @@ def write(
             contents.add("journal.jsonl")
             text = Manifest(run.run_id, tuple(contents.members)).to_json().encode("utf-8")
             archive.writestr(_info(manifest.FILE_NAME, 0o644, zipfile.ZIP_DEFLATED), text)
+        file.flush()
     os.replace(part, run.bundle)
     facts = {
         "size": growing.size,
@@ -92,23 +100,38 @@ def write(
         "manifest_sha256": hashlib.sha256(text).hexdigest(),
         "files": len(contents.members),
     }
+    reserve.drop()
     write_atomically(run.bundle_facts, json.dumps(facts))
     return facts
 
 
-class _Growing:
-    """A file that zipfile cannot seek in, and the size of what went through it."""
+class _Growing(io.RawIOBase):
+    """A file that zipfile cannot seek in, and the size of what went through it.
 
-    def __init__(self, file: IO[bytes]) -> None:
+    A follower may have sent on what was written, so a full disk takes nothing back: the reserve
+    lets the zip be finished, with less in it.
+    """
+
+    def __init__(self, file: io.FileIO, reserve: Reserve) -> None:
         self._file = file
+        self._reserve = reserve
         self.size = 0
+        self.is_full = False
 
-    def write(self, piece: bytes) -> int:
-        self.size += len(piece)
-        return self._file.write(piece)
+    def writable(self) -> bool:
+        return True
 
-    def flush(self) -> None:
-        self._file.flush()
+    def write(self, piece: Any) -> int:
+        while True:
+            try:
+                count = self._file.write(piece)
+            except OSError as error:
+                if not is_full(error) or not self._reserve.give(len(piece)):
+                    raise
+                self.is_full = True
+                continue
+            self.size += count
+            return count
 
 
 class _Contents:
@@ -120,12 +143,14 @@ class _Contents:
         run: RunFolder,
         note: Callable[[str], None],
         secrets: Sequence[bytes],
+        disk_is_full: Callable[[], bool],
     ) -> None:
         self.members: list[Member] = []
         self._archive = archive
         self._run = run
         self._note = note
         self._secrets = secrets
+        self._disk_is_full = disk_is_full
         self._bytes = 0
         self._too_much: list[int] = []
         self._places = Places()
@@ -137,6 +162,9 @@ class _Contents:
         full = len(self.members) >= MAX_FILES - RESERVED_FILES
         if full or self._bytes + size > MAX_BYTES - RESERVED_BYTES:
             self._too_much.append(size)
+        elif self._disk_is_full() and size > SMALL_BYTES:
+            shown = manifest.portable_path(name)
+            self._note(f"`{shown}` is not in the bundle: the disk of the host is full")
         else:
             self.add(name)
 
@@ -176,6 +204,9 @@ class _Contents:
                 digest.update(piece)
                 target.write(piece)
                 left -= len(piece)
+                if left > SMALL_BYTES and self._disk_is_full():
+                    self._note(f"`{name}` is in the bundle in part: the disk of the host is full")
+                    break
         size = facts.st_size - left
         self._bytes += size
         self.members.append(Member(name, size, digest.hexdigest(), mode))
@@ -186,18 +217,6 @@ class _Contents:
         except OSError as error:
             self._note(f"`{name}` is in the bundle in part: {error.strerror}")
             return b""
-
-
-def _files_below(run: RunFolder, top: str, left_out: Sequence[str]) -> Iterator[str]:
-    """Plain files, sorted, by their names in the run's directory."""
-    for folder, inner, names in os.walk(run.inside(top)):
-        inner.sort()
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            relative = os.path.relpath(path, run.path)
-            kept = not any(f"{relative}/".startswith(f"{out}/") for out in left_out)
-            if kept and stat.S_ISREG(os.lstat(path).st_mode):
-                yield relative
 
 
 def _info(name: str, mode: int, method: int) -> zipfile.ZipInfo:

@@ -5,6 +5,7 @@ The supervisor does not know that anybody listens; a follower reads the same fil
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -23,6 +24,7 @@ _BEAT_S = 5.0
 _TAIL_S = 0.25
 _SILENCE_S = 90.0
 _TAIL_BYTES = 4096
+_CONFIRM_S = 5.0
 # Large pieces: each one costs a turn of the interpreter on both sides.
 _BUNDLE_PIECE_BYTES = 1 << 20
 
@@ -57,6 +59,7 @@ class Follower:
             self._tell_tail()
             self._beat()
         self._send_bundle()
+        self._note_that_it_is_home()
         self._link.tell("bye")
 
     # -- the journal
@@ -148,6 +151,20 @@ class Follower:
             continue
         with open(self._run.bundle_facts, encoding="utf-8") as facts:
             self._link.tell("bundle_end", **json.load(facts))
+
+    def _note_that_it_is_home(self) -> None:
+        """Mark the run as one that may be swept, once the controller says that it has everything.
+
+        What was written to a link may still be lost in it, so that alone counts for nothing.
+        """
+        end = time.monotonic() + _CONFIRM_S
+        while self._link.waiting(end - time.monotonic()):
+            frame = self._link.next()
+            if not isinstance(frame, Data) and frame["type"] == "home":
+                # A disk without room for the mark costs no more than the question at a sweep.
+                with contextlib.suppress(OSError):
+                    os.close(os.open(self._run.sent_home, os.O_WRONLY | os.O_CREAT, 0o644))
+                return
 
     def _open_bundle(self) -> IO[bytes]:
         while True:

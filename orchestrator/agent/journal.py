@@ -10,7 +10,9 @@ import json
 import os
 import threading
 import time
-from typing import Any, Iterator
+from typing import Any, Iterator, Optional
+
+from orchestrator.agent.reserve import Reserve, is_full
 
 FILE_NAME = "journal.jsonl"
 
@@ -39,9 +41,11 @@ STATES = (PASSED, FAILED, TIMED_OUT, SKIPPED, CANCELLED, HOST_LOST, NOT_STARTED)
 class Journal:
     """Appends events; a line is there whole or not at all."""
 
-    def __init__(self, path: str, first_number: int = 0) -> None:
+    def __init__(self, path: str, first_number: int = 0, reserve: Optional[Reserve] = None) -> None:
+        """Open a journal for writing; `reserve` is what it may draw on when the disk is full."""
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._number = first_number
+        self._reserve = reserve
         self._start = time.monotonic()
         self._turn = threading.Lock()
 
@@ -52,7 +56,8 @@ class Journal:
         monotonic seconds since the journal was opened.
 
         Raises:
-            OSError: the disk is full; what was written of the line is taken back.
+            OSError: the disk is full and the reserve empty; what was written of the line is taken
+                back.
         """
         with self._turn:
             record = {
@@ -63,9 +68,17 @@ class Journal:
                 **facts,
             }
             line = json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-            self._append(line.encode("utf-8", "backslashreplace") + b"\n")
+            self._append_somehow(line.encode("utf-8", "backslashreplace") + b"\n")
             self._number += 1
             return record
+
+    def _append_somehow(self, line: bytes) -> None:
+        while True:
+            try:
+                return self._append(line)
+            except OSError as error:
+                if not (is_full(error) and self._reserve and self._reserve.give(len(line))):
+                    raise
 
     def _append(self, line: bytes) -> None:
         end = os.fstat(self._file).st_size

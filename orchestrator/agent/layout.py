@@ -135,6 +135,16 @@ class RunFolder:
         """Size and sha256 of the finished bundle; its existence says that the bundle is whole."""
         return self.inside("bundle.json")
 
+    @property
+    def sent_home(self) -> str:
+        """Its existence says that a controller has confirmed the whole bundle."""
+        return self.inside("sent_home")
+
+    @property
+    def reserve(self) -> str:
+        """Room that is kept back for the journal and the bundle."""
+        return self.inside("reserve")
+
     def step(self, folder: str, *parts: str) -> str:
         return self.inside("steps", folder, *parts)
 

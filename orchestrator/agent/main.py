@@ -15,6 +15,7 @@ from orchestrator.agent.checkout import TreeError
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.frames import PROTOCOL, FrameError, StreamEnded
 from orchestrator.agent.launch import Refusal
+from orchestrator.agent.reserve import is_full
 from orchestrator.agent.storelock import StoreBusy
 
 # Where each action lives; only the one that is asked for is imported.
@@ -45,6 +46,7 @@ def main() -> None:
 
 
 def _serve(link: Conversation) -> None:
+    hello: dict[str, Any] = {}
     try:
         hello = link.expect("hello")
         link.set_compression(bool(hello.get("compress", True)))
@@ -60,7 +62,10 @@ def _serve(link: Conversation) -> None:
     except (BlobError, TreeError, FrameError, StoreBusy) as error:
         link.tell("refused", code=type(error).__name__, text=str(error))
     except OSError as error:
-        link.tell("refused", code="os", text=f"{error.strerror}: {error.filename or ''}".strip())
+        code = "disk_full" if is_full(error) else "os"
+        # A failing write does not name its file.
+        place = error.filename or os.path.expanduser(str(hello.get("root", "")))
+        link.tell("refused", code=code, text=f"{error.strerror}: {place}")
     except StreamEnded:
         raise
     except Exception as error:  # noqa: BLE001 - told to the controller with its traceback

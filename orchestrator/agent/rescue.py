@@ -14,6 +14,7 @@ from orchestrator.agent.cgroup import Group
 from orchestrator.agent.journal import Journal
 from orchestrator.agent.layout import RunFolder, write_atomically
 from orchestrator.agent.plan import Job, Plan
+from orchestrator.agent.reserve import Reserve
 
 _KILL_DEADLINE_S = 10.0
 _UNCHECKED = ("out", "results.jsonl")
@@ -91,7 +92,7 @@ class _Ending:
         self._has_ended = any(e["event"] == journal.RUN_ENDED for e in events)
         self._lost: list[Job] = []
         self._group = _group_of(events)
-        self._journal = Journal(run.journal, first_number=len(events))
+        self._journal = Journal(run.journal, first_number=len(events), reserve=Reserve(run.reserve))
 
     def end_jobs(self) -> None:
         """A state for every job that has none: lost where it had begun, not started elsewhere."""

@@ -10,6 +10,7 @@ from orchestrator.agent import checkout, journal, parcels, spare, storelock
 from orchestrator.agent.blobs import BlobStore
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.follow import Follower
+from orchestrator.agent.frames import Data
 from orchestrator.agent.launch import Launch, Refusal
 from orchestrator.agent.layout import Root, RunFolder, write_atomically
 from orchestrator.agent.plan import Plan
@@ -29,6 +30,7 @@ def run(link: Conversation, hello: Mapping[str, Any]) -> None:
     launch = Launch(link, root, folder, plan, hello.get("secrets", {}))
     try:
         _receive_tree(link, root, folder, plan, eager=bool(hello.get("eager")))
+        _heed_a_change_of_mind(link)
         launch.go()
     except BaseException:
         # Nothing ran: a half-pushed run must not look like one that happened.
@@ -47,6 +49,19 @@ def attach(link: Conversation, hello: Mapping[str, Any]) -> None:
         raise Refusal("other_journal", "the journal here is shorter than what is known of it there")
     link.tell("attached")
     Follower(link, folder, journal_at=journal_at, bundle_at=bundle_at).follow()
+
+
+def _heed_a_change_of_mind(link: Conversation) -> None:
+    """The last moment in which nothing has run.
+
+    Raises:
+        Refusal: the controller wants it no more.
+        StreamEnded: the controller has gone before it could know that anything runs.
+    """
+    while link.waiting(0):
+        frame = link.next()
+        if not isinstance(frame, Data) and frame["type"] == "abandon":
+            raise Refusal("abandoned", "the controller wants this run no more; nothing ran")
 
 
 def existing_run(root: Root, run_id: str) -> RunFolder:

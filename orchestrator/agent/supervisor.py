@@ -35,6 +35,7 @@ from orchestrator.agent.layout import Root, RunFolder
 from orchestrator.agent.leases import NoGpu, leased
 from orchestrator.agent.outcome import Outcome
 from orchestrator.agent.plan import Job, Plan
+from orchestrator.agent.reserve import Reserve, free_bytes, is_full
 from orchestrator.agent.signals import wake_on_signals
 from orchestrator.agent.telling import Teller
 
@@ -49,6 +50,8 @@ class Supervisor:
         self._secrets = dict(secrets)
         self._masks = [value.encode("utf-8") for value in secrets.values()]
         self._teller = Teller()
+        self._reserve = Reserve(folder.reserve)
+        self._full_is_told = False
         self._held: caches.Caches | None = None
         self._cannot_start = ""
         self._containment = Containment()
@@ -70,8 +73,10 @@ class Supervisor:
     def announce(self) -> None:
         """From here on the run exists, whoever asks."""
         self._containment.begin(self._plan.run_id)
+        self._reserve.fill()
         self._teller.start(
             self._folder.journal,
+            self._reserve,
             run_id=self._plan.run_id,
             pid=os.getpid(),
             host=os.uname().nodename,
@@ -136,15 +141,31 @@ class Supervisor:
             if blocker:
                 self._teller.job_ended(job, Outcome(journal.SKIPPED, reason=blocker))
                 continue
+            self._keep_room()
             try:
                 self._run_job(number, job)
+            except OSError as error:
+                if not is_full(error):
+                    raise
+                text = f"{error.strerror}: {error.filename or self._folder.path}"
+                self._teller.job_ended(job, Outcome(journal.FAILED, reason=f"cannot start: {text}"))
             except Exception:  # noqa: BLE001 - one job's trouble must not take the others along
                 reason = f"`orch` is broken: {traceback.format_exc()}"
                 self._teller.job_ended(job, Outcome(journal.FAILED, reason=reason))
 
+    def _keep_room(self) -> None:
+        """Take the reserve again, or say once that there is no room for what steps write."""
+        has_room = self._reserve.fill() and free_bytes(self._folder.path) > 0
+        if not has_room and not self._full_is_told:
+            self._full_is_told = True
+            self._teller.note(
+                "error",
+                f"the disk that holds {self._folder.path} is full: what steps write there is lost",
+            )
+
     def _run_job(self, number: int, job: Job) -> None:
         folder = self._folder.step(job.folder)
-        os.makedirs(os.path.join(folder, "out"), exist_ok=True)
+        self._make_folder(os.path.join(folder, "out"))
         holder = f"{self._plan.run_id} {job.id}"
         lease = leased(
             job.gpus,
@@ -164,6 +185,15 @@ class Supervisor:
         except NoGpu as error:
             state = journal.CANCELLED if self._is_cancelled() else journal.FAILED
             self._teller.job_ended(job, Outcome(state, reason=str(error)))
+
+    def _make_folder(self, path: str) -> None:
+        """Most file systems take a block for a directory; a step that writes nothing needs it."""
+        try:
+            os.makedirs(path, exist_ok=True)
+        except OSError as error:
+            if not (is_full(error) and self._reserve.give(1)):
+                raise
+            os.makedirs(path, exist_ok=True)
 
     def _carry_out(
         self, number: int, job: Job, folder: str, gpus: Sequence[Mapping[str, Any]]

@@ -1,6 +1,7 @@
 """Cleaning up on the host: old runs, and file contents that no run refers to any more.
 
-A run that is alive is never touched, and neither are contents that a push is about to use.
+A run that is alive is never touched, and neither are contents that a push is about to use. One
+that never came home is touched only on an express order.
 """
 
 from __future__ import annotations
@@ -21,24 +22,37 @@ _LITTER_S = 60.0
 
 
 def sweep(link: Conversation, hello: Mapping[str, Any]) -> None:
-    """Remove what is old; `dry_run` only says what would go, and `failed` what could not."""
+    """Remove what is old; `dry_run` only says what would go, and `failed` what could not.
+
+    A run that nobody has brought home is `kept`, unless `unfetched` is asked for.
+    """
     root = Root.at(hello["root"])
     limit = time.time() - float(hello["older_than_s"])
-    broom = _Broom(bool(hello.get("dry_run")))
+    broom = _Broom(bool(hello.get("dry_run")), unfetched=bool(hello.get("unfetched")))
     runs = [state for run in _old_runs(root, limit) for state in broom.take_run(run)]
     for path in _litter(root, limit):
         broom.take(path)
     spares = sum(broom.take(path) for path in _old_spares(root, limit))
     agents = sum(broom.take(path) for path in _old_agents(root, limit))
     stored = _sweep_store(root, int(hello["keep_bytes"]), broom)
-    link.tell("swept", runs=runs, spares=spares, agents=agents, failed=broom.failed, **stored)
+    link.tell(
+        "swept",
+        runs=runs,
+        kept=broom.kept,
+        spares=spares,
+        agents=agents,
+        failed=broom.failed,
+        **stored,
+    )
 
 
 class _Broom:
     """Removes, or only counts; what cannot be removed stops nothing."""
 
-    def __init__(self, dry_run: bool) -> None:
+    def __init__(self, dry_run: bool, *, unfetched: bool) -> None:
         self._dry_run = dry_run
+        self._unfetched = unfetched
+        self.kept: list[str] = []
         self.failed: list[str] = []
 
     def take(self, path: str) -> bool:
@@ -52,12 +66,18 @@ class _Broom:
         return True
 
     def take_run(self, run: RunFolder) -> list[dict[str, Any]]:
-        """The state of the run that is gone now; empty when somebody supervises it."""
+        """The state of the run that is gone now; empty when it stays.
+
+        It stays while somebody supervises it, and while this is the only copy of what it did.
+        """
         try:
             lock = runlock.hold(run)
         except BlockingIOError:
             return []
         try:
+            if not (self._unfetched or os.path.exists(run.sent_home)):
+                self.kept.append(run.run_id)
+                return []
             # Its lock is free, so this says that it is not alive.
             state = {**state_of(run), "alive": False}
             return [state] if self._end(run) and self.take(run.path) else []

@@ -8,6 +8,7 @@ from orchestrator.agent import journal
 from orchestrator.agent.journal import Journal
 from orchestrator.agent.outcome import Outcome
 from orchestrator.agent.plan import Job
+from orchestrator.agent.reserve import Reserve
 
 
 class Teller:
@@ -18,9 +19,9 @@ class Teller:
         self._waiting: list[tuple[str, dict[str, Any]]] = []
         self._states: dict[str, list[str]] = {}
 
-    def start(self, path: str, **facts: Any) -> None:
+    def start(self, path: str, reserve: Reserve, **facts: Any) -> None:
         """The first journal lines: from here on the run exists, whoever asks."""
-        self._journal = Journal(path)
+        self._journal = Journal(path, reserve=reserve)
         self._journal.write(journal.RUN_STARTED, **facts)
         for event, waiting in self._waiting:
             self._journal.write(event, **waiting)

@@ -300,11 +300,14 @@ def gc(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")
     ] = False,
+    unfetched: Annotated[
+        bool, typer.Option("--unfetched", help="On a host: those never brought home, too.")
+    ] = False,
 ) -> None:
-    """Remove old runs: here, or with `--host` on a host. A running one is never touched."""
+    """Remove old runs: here, or with `--host` on a host; never one that runs or is not yet home."""
     from orchestrator.cli import hosting
 
-    hosting.gc(host, older_than, keep_bytes, dry_run)
+    hosting.gc(host, older_than, keep_bytes, dry_run, unfetched)
 
 
 @hosts_app.command("list")

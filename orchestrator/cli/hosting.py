@@ -77,21 +77,34 @@ def trust(name: str, fingerprint: str | None) -> None:
     print(f"trusted: {checked} {kind} {shown} is in {file}")
 
 
-def gc(host: str | None, older_than: str, keep_bytes: str, dry_run: bool) -> None:
+def gc(
+    host: str | None, older_than: str, keep_bytes: str, dry_run: bool, unfetched: bool = False
+) -> None:
     try:
         older_than_s, keep = parse_duration(older_than), parse_size(keep_bytes)
     except ValueError as error:
         raise InputError(str(error)) from error
     verb = "would remove" if dry_run else "removed"
+    if host is None and unfetched:
+        raise InputError("--unfetched is for a host", fix="name it with --host")
     if host is None:
         _gc_here(older_than_s, dry_run, verb)
         return
     host_name, found = host_of_run(None, host)
     swept = visits.sweep(
-        host_name, found, older_than_s=older_than_s, keep_bytes=keep, dry_run=dry_run
+        host_name,
+        found,
+        older_than_s=older_than_s,
+        keep_bytes=keep,
+        dry_run=dry_run,
+        unfetched=unfetched,
     )
     for run in swept["runs"]:
         print(f"{verb} {run['run_id']} ({show_size(run['size'])})")
+    for run_id in swept["kept"]:
+        print(f"kept {run_id}: never brought home; `orch fetch {run_id} --host {host_name}`")
+    if swept["kept"]:
+        print(f"to remove them all the same: `orch gc --host {host_name} --unfetched`")
     print(
         f"{verb} {swept['packs_removed']} packs of file contents "
         f"({show_size(swept['blob_bytes_removed'])} of {show_size(swept['blob_bytes'])})"

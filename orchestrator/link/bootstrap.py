@@ -19,7 +19,7 @@ import sys, os
 if sys.version_info < (3, 8):
     sys.stderr.write("orch: the agent needs Python 3.8, this is %s\\n" % sys.version.split()[0])
     sys.exit(97)
-import hashlib, io, json, shutil, struct, tempfile, zipfile
+import atexit, errno, hashlib, io, json, shutil, struct, tempfile, zipfile
 def take(count):
     data = b""
     while len(data) < count:
@@ -36,14 +36,30 @@ if hashlib.sha256(body).hexdigest() != head["sha256"]:
     sys.exit(99)
 top = os.path.join(os.path.abspath(os.path.expanduser(head["root"])), "agents")
 home = os.path.join(top, head["sha256"][:20])
-if not os.path.isdir(home):
+def unpacked(folder):
+    fresh = tempfile.mkdtemp(prefix=".part-", dir=folder)
+    try:
+        zipfile.ZipFile(io.BytesIO(body)).extractall(fresh)
+    except OSError:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    return fresh
+def install():
     os.makedirs(top, mode=0o700, exist_ok=True)
-    fresh = tempfile.mkdtemp(prefix=".part-", dir=top)
-    zipfile.ZipFile(io.BytesIO(body)).extractall(fresh)
+    fresh = unpacked(top)
     try:
         os.rename(fresh, home)
     except OSError:
         shutil.rmtree(fresh, ignore_errors=True)
+if not os.path.isdir(home):
+    try:
+        install()
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        # A full disk must not lock out the visit that makes room on it.
+        home = unpacked(None)
+        atexit.register(shutil.rmtree, home, True)
 sys.path.insert(0, home)
 from orchestrator.agent.main import main
 main()

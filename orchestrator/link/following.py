@@ -6,6 +6,7 @@ more: the next connection goes on at their ends.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import IO, Any
 
 from orchestrator.agent.frames import Data
 from orchestrator.agent.journal import LineReader
-from orchestrator.errors import ProtocolError, Unreachable
+from orchestrator.errors import OrchError, ProtocolError, Unreachable
 from orchestrator.link.session import LinkLost, Session
 from orchestrator.spec.hosts import Host
 
@@ -189,6 +190,9 @@ class Following:
                     yield Tail(frame["id"], frame["line"])
                 elif frame["type"] == "bundle_end":
                     bundle.flush()
+                    # From here on the host may remove its copy.
+                    with contextlib.suppress(LinkLost, OrchError):
+                        session.tell("home")
                     session.leave()
                     self._session = None
                     yield Arrived(int(frame["size"]), str(frame["manifest_sha256"]))

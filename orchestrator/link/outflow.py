@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from orchestrator.agent.frames import PIECE_BYTES, Packer
@@ -18,7 +18,16 @@ _LEVELS = (0, 3)
 _JUDGED_PIECES = 32
 
 
-def send(session: Session, name: str, chunks: Iterator[bytes]) -> None:
+def _nothing() -> None:
+    """For a stream whose end means no more than its pieces."""
+
+
+def send(
+    session: Session,
+    name: str,
+    chunks: Iterator[bytes],
+    before_the_end: Callable[[], None] = _nothing,
+) -> None:
     """Send chunks of any size as a stream of pieces, then its end."""
     waiting: deque[Future[bytes]] = deque()
     tuner = _Tuner(session.packer) if session.packer.level else None
@@ -31,6 +40,7 @@ def send(session: Session, name: str, chunks: Iterator[bytes]) -> None:
                 _send_first(session, waiting, tuner)
         while waiting:
             _send_first(session, waiting, tuner)
+    before_the_end()
     session.tell(f"{name}_end")
 
 

@@ -44,7 +44,8 @@ def push(session: Session, order: Order, progress: Progress, *, first_visit: boo
     """Send a tree and its plan; returns when the supervisor on the host has taken over.
 
     Args:
-        progress: called with the bytes sent and the bytes in all.
+        progress: called with the bytes sent and the bytes in all, first when none is sent
+            yet; the last call comes before the host can know that it has everything.
         first_visit: the host has most likely never seen this code, so everything is sent at once.
 
     Raises:
@@ -99,6 +100,8 @@ def _send_blobs(
 ) -> None:
     """Each blob behind a header (`agent.session` reads it): index, encoding, both sizes."""
     total = sum(sizes.values())
+    if total:
+        progress(0, total)
 
     def chunks() -> Iterator[bytes]:
         sent = 0
@@ -108,9 +111,10 @@ def _send_blobs(
             )
             yield from pieces
             sent += parcel.content_bytes
-            progress(sent, total)
+            if sent < total:
+                progress(sent, total)
 
-    outflow.send(session, "blobs", chunks())
+    outflow.send(session, "blobs", chunks(), lambda: progress(total, total))
 
 
 def _blob_names(snapshot: Snapshot) -> list[str]:

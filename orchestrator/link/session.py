@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.agent import frames
 from orchestrator.agent.frames import GREETING, Data, Frame, FrameError, Packer, StreamEnded
-from orchestrator.errors import InternalError, OrchError, ProtocolError, Unreachable
+from orchestrator.errors import EvidenceError, InternalError, OrchError, ProtocolError, Unreachable
 from orchestrator.link import agentzip, bootstrap, carriers, courier
 from orchestrator.link.pipe import Pipe
 from orchestrator.spec.hosts import Host
@@ -34,9 +34,15 @@ class Refused(OrchError):
 
     exit_code = 5
 
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
+    def __init__(self, code: str, text: str, *, fix: str = "") -> None:
+        super().__init__(text, fix=fix)
         self.code = code
+
+
+class DiskFull(Refused):
+    """The host was reached, and has no room for what it was asked."""
+
+    exit_code = EvidenceError.exit_code
 
 
 class Session:
@@ -62,7 +68,7 @@ class Session:
         self._closed = threading.Event()
         self._pinged_at = time.monotonic()
         self.noise = b""
-        self._greeted = False
+        self.greeted = False
         self._reader = threading.Thread(target=self._listen, name="link reader", daemon=True)
         self._reader.start()
 
@@ -137,7 +143,7 @@ class Session:
                 self._heard.put(heard)
                 return
             if not isinstance(heard, Data):
-                _raise_if_refused(heard)
+                _raise_if_refused(self._name, heard)
 
     # -- hearing
 
@@ -159,7 +165,7 @@ class Session:
         if isinstance(heard, BaseException):
             raise self._explained(heard)
         if not isinstance(heard, Data):
-            _raise_if_refused(heard)
+            _raise_if_refused(self._name, heard)
         return heard
 
     def expect(self, kind: str, deadline_s: float) -> Mapping[str, Any]:
@@ -183,7 +189,7 @@ class Session:
         """Runs in its own thread: a pipe on Windows cannot be waited for in any other way."""
         try:
             self.noise = self._skip_noise()
-            self._greeted = True
+            self.greeted = True
             for frame in frames.read_frames(self._pipe.read):
                 self._put(frame)
         except (StreamEnded, FrameError) as error:
@@ -227,11 +233,11 @@ class Session:
             from orchestrator.link import openssh
 
             explained = openssh.explain(self._name, self._host, said)
-            return LinkLost(str(explained)) if self._greeted else explained
-        if self._greeted:
-            return LinkLost(said or "the link broke")
+            return LinkLost(str(explained)) if self.greeted else explained
+        if self.greeted:
+            return LinkLost(said or "the connection ended without a word")
         if code is None and not said:
-            return LinkLost("the link broke before the agent spoke")
+            return LinkLost("the connection ended before the agent spoke")
         noise = self.noise.decode("utf-8", "replace").strip()
         reason = bootstrap.EXIT_CODES.get(code or 0, f"exit code {code}" if code else "")
         parts = [part for part in (reason, said, noise[-300:]) if part]
@@ -249,7 +255,13 @@ def _safe_portion(seen: bytes) -> int:
     return len(GREETING)
 
 
-def _raise_if_refused(message: Mapping[str, Any]) -> None:
+def _raise_if_refused(name: str, message: Mapping[str, Any]) -> None:
+    if message["type"] == "refused" and message["code"] == "disk_full":
+        raise DiskFull(
+            "disk_full",
+            f"the disk of `{name}` is full: {message['text']}",
+            fix=f"make room there; `orch gc --host {name}` removes old runs that are home",
+        )
     if message["type"] == "refused":
         raise Refused(str(message["code"]), str(message["text"]))
     if message["type"] == "broken":

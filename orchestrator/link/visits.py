@@ -55,9 +55,15 @@ def cancel(name: str, host: Host, run_id: str) -> bool:
 
 
 def sweep(
-    name: str, host: Host, *, older_than_s: float, keep_bytes: int, dry_run: bool
+    name: str,
+    host: Host,
+    *,
+    older_than_s: float,
+    keep_bytes: int,
+    dry_run: bool,
+    unfetched: bool = False,
 ) -> Mapping[str, Any]:
-    """Remove old runs and unused file contents on a host."""
+    """Remove old runs and unused file contents on a host; `unfetched` takes the only copies too."""
     return _ask(
         name,
         host,
@@ -66,6 +72,7 @@ def sweep(
         older_than_s=older_than_s,
         keep_bytes=keep_bytes,
         dry_run=dry_run,
+        unfetched=unfetched,
     )
 
 

@@ -220,13 +220,15 @@ class Controller:
             if not isinstance(frame, Data) and frame["type"] == kind:
                 return
 
-    def follow(self, *, journal_at: int = 0, bundle_at: int = 0) -> Heard:
+    def follow(self, *, journal_at: int = 0, bundle_at: int = 0, confirm: bool = True) -> Heard:
         """Listen until the agent says good-bye; every byte must be at its place."""
         heard = Heard()
         at = {"journal": journal_at, "bundle": bundle_at}
         for frame in self.frames_until("bye"):
             if not isinstance(frame, Data):
                 heard.messages.append(frame)
+                if frame["type"] == "bundle_end" and confirm:
+                    self.tell("home")
                 continue
             assert frame.offset == at[frame.stream], frame.stream
             at[frame.stream] += len(frame.body)

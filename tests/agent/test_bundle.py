@@ -119,7 +119,7 @@ class TestContents:
 
         assert (tmp_path / "evidence/steps/a/files/tool").stat().st_mode & 0o111
 
-    def test_links_and_pipes_are_not(self, run: Run, tmp_path: Path) -> None:
+    def test_links_and_pipes_are_not_and_are_named(self, run: Run, tmp_path: Path) -> None:
         run.write("steps/a/log")
         run.path("steps/a/link").symlink_to("/etc/passwd")
         run.path("steps/folder").symlink_to("/etc")
@@ -132,6 +132,22 @@ class TestContents:
             "plan.json",
             "journal.jsonl",
         }
+        assert run.notes == [
+            "`steps/folder`, `steps/a/link` are links and are not in the bundle",
+            "`steps/a/pipe` is neither a file nor a directory and is not in the bundle",
+        ]
+
+    def test_of_many_links_the_first_ones_are_named(self, run: Run) -> None:
+        for number in range(12):
+            path = run.path(f"steps/a/out/{number:02}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.symlink_to("model.pt")
+
+        run.bundle()
+
+        (note,) = run.notes
+        assert note.startswith("`steps/a/out/00`, ")
+        assert note.endswith("`steps/a/out/09` and 2 more are links and are not in the bundle")
 
     def test_what_shrinks_is_deflated_and_what_does_not_is_stored(self, run: Run) -> None:
         run.write("steps/a/log", b"line\n" * 10_000)

@@ -11,6 +11,7 @@ import pytest
 from orchestrator.agent import conditions, environment, journal, leases
 from orchestrator.agent.layout import Root, RunFolder
 from orchestrator.agent.leases import NoGpu
+from orchestrator.agent.reserve import Reserve
 from orchestrator.agent.telling import Teller
 from tests.agent.controller import RUN_ID
 
@@ -25,7 +26,7 @@ def run(tmp_path: Path) -> RunFolder:
 def told(run: RunFolder, phase: str = "before") -> dict[str, Any]:
     """The event that recording a snapshot leaves in the journal."""
     teller = Teller()
-    teller.start(run.journal)
+    teller.start(run.journal, Reserve(run.reserve))
     conditions.record(phase, run, {}, teller)
     return journal.read(run.journal)[-1]
 

@@ -73,7 +73,9 @@ class TestWithControlGroups:
         assert Path(group).exists()
 
         with Controller(root) as controller:
-            answer = controller.ask("sweep", "swept", older_than_s=-60, keep_bytes=0)
+            answer = controller.ask(
+                "sweep", "swept", older_than_s=-60, keep_bytes=0, unfetched=True
+            )
 
         assert [one["run_id"] for one in answer["runs"]] == [RUN_ID]
         wait_until(lambda: not _runs(hidden), "the hidden process to die")

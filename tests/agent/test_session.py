@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.agent import session, spare
+from orchestrator.agent import frames, session, spare
 from orchestrator.agent.blobs import BlobStore
 from orchestrator.agent.layout import Root
 from tests.agent.controller import (
@@ -278,6 +278,27 @@ class TestDamagedStore:
                     break
 
         assert on_disk(tmp_path / "runs" / OTHER / "tree") == FILES
+
+
+class TestAChangeOfMind:
+    def test_a_run_that_is_abandoned_in_time_leaves_nothing(self, tmp_path: Path) -> None:
+        files = {"a": b"first\n"}
+        with Controller(tmp_path) as controller:
+            controller.hello("run", plan=plan(files, job("one", "true")).to_json())
+            controller.send_stream("manifest", manifest(files))
+            controller.expect("welcome")
+            controller.expect("need")
+            # In one write, so that the second word is there when the tree is whole.
+            controller.write(
+                frames.Packer().data("blobs", 0, parcel(0, files["a"]))
+                + frames.message({"type": "blobs_end"})
+                + frames.message({"type": "abandon"})
+            )
+            answer = controller.expect("refused", "started")
+
+        assert answer["type"] == "refused"
+        assert answer["code"] == "abandoned"
+        assert runs(tmp_path) == []
 
 
 class TestBitmap:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.agent import blobs
-from orchestrator.agent.layout import Root
+from orchestrator.agent import blobs, runlock
+from orchestrator.agent.layout import Root, RunFolder
 from tests.agent.controller import (
     RUN_ID,
     Controller,
@@ -31,7 +31,12 @@ OTHER = "20260102-000000-exp-bbbb"
 
 
 def sweep(
-    root: Path, *, older_than_s: float = 0.0, keep_bytes: int = 0, dry_run: bool = False
+    root: Path,
+    *,
+    older_than_s: float = 0.0,
+    keep_bytes: int = 0,
+    dry_run: bool = False,
+    unfetched: bool = False,
 ) -> dict[str, Any]:
     with Controller(root) as controller:
         return controller.ask(
@@ -40,7 +45,15 @@ def sweep(
             older_than_s=older_than_s,
             keep_bytes=keep_bytes,
             dry_run=dry_run,
+            unfetched=unfetched,
         )
+
+
+def has_ended(root: Path) -> None:
+    """Wait until the supervisor has bundled everything and is gone."""
+    run = RunFolder(str(root / "runs" / RUN_ID))
+    wait_until(Path(run.bundle_facts).exists, "the bundle")
+    wait_until(lambda: not runlock.is_supervised(run), "the supervisor to be gone")
 
 
 def removed(answer: dict[str, Any]) -> list[str]:
@@ -81,6 +94,41 @@ class TestRuns:
         assert removed(answer) == [RUN_ID]
         assert answer["packs_removed"] == 0, "the run that would go still needs them"
         assert sorted(p for p in tmp_path.rglob("*") if p.is_file()) == before
+
+    def test_the_only_copy_of_one_is_kept_and_told(self, tmp_path: Path) -> None:
+        root, gate = tmp_path / "root", tmp_path / "gate"
+        start(root, wait_script(gate))
+        gate.touch()
+        has_ended(root)
+
+        kept = sweep(root)
+        attach(root)
+        gone = sweep(root)
+
+        assert (removed(kept), kept["kept"]) == ([], [RUN_ID])
+        assert (removed(gone), gone["kept"]) == ([RUN_ID], [])
+
+    def test_bytes_that_no_controller_confirmed_may_be_lost_in_the_link(
+        self, tmp_path: Path
+    ) -> None:
+        with Controller(tmp_path) as controller:
+            controller.push(plan(FILES, job("one", "true")), FILES)
+            controller.expect("started")
+            list(controller.frames_until("bundle_end"))
+        has_ended(tmp_path)
+
+        assert sweep(tmp_path)["kept"] == [RUN_ID]
+
+    def test_the_only_copy_goes_when_that_is_ordered(self, tmp_path: Path) -> None:
+        root, gate = tmp_path / "root", tmp_path / "gate"
+        start(root, wait_script(gate))
+        gate.touch()
+        has_ended(root)
+
+        answer = sweep(root, unfetched=True)
+
+        assert (removed(answer), answer["kept"]) == ([RUN_ID], [])
+        assert runs(root) == []
 
     def test_a_running_one_is_never_touched(self, tmp_path: Path) -> None:
         root, gate = tmp_path / "root", tmp_path / "gate"

@@ -9,6 +9,7 @@ import pytest
 from orchestrator.agent import journal
 from orchestrator.agent.journal import Journal
 from orchestrator.agent.outcome import Outcome
+from orchestrator.agent.reserve import Reserve
 from orchestrator.agent.telling import Teller
 from tests.agent.controller import job
 
@@ -20,7 +21,7 @@ def test_what_happened_before_the_start_stands_behind_it_in_order(tmp_path: Path
     teller.note("warning", "early")
     assert not Path(path).exists(), "a run that has not started has no journal"
 
-    teller.start(path, run_id="r")
+    teller.start(path, Reserve(str(tmp_path / "reserve")), run_id="r")
     teller.note("warning", "late")
 
     events = journal.read(path)
@@ -31,7 +32,7 @@ def test_what_happened_before_the_start_stands_behind_it_in_order(tmp_path: Path
 
 def test_states_are_counted_by_step_and_by_state(tmp_path: Path) -> None:
     teller = Teller()
-    teller.start(str(tmp_path / "journal"))
+    teller.start(str(tmp_path / "journal"), Reserve(str(tmp_path / "reserve")))
 
     for name, state in (("a[x=1]", "passed"), ("a[x=2]", "failed"), ("b", "passed")):
         teller.job_ended(job(name, "true"), Outcome(state))
@@ -48,7 +49,7 @@ def test_an_end_that_could_not_be_written_does_not_count(
     """The next job would otherwise be the one without a last word."""
     path = str(tmp_path / "journal")
     teller = Teller()
-    teller.start(path)
+    teller.start(path, Reserve(str(tmp_path / "reserve")))
     real = Journal._append
     full = [True]
 

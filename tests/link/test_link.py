@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -229,7 +230,7 @@ class TestSlowAndBrokenLinks:
         self, project: Project, trusted_ssh: SshServer
     ) -> None:
         project.write("quick.yaml", QUICK)
-        for number in range(30):
+        for number in range(80):
             project.write(f"{number:02}.bin", os.urandom(100_000))
         with slowlink.running(trusted_ssh.port, round_trip_s=0.01, bits_per_s=8e6) as link:
             behind(project, trusted_ssh, link.port)
@@ -246,9 +247,83 @@ class TestSlowAndBrokenLinks:
 
         assert controller.returncode == 5, out + err
         assert "nothing ran" in err
+        assert "the upload was cut (the connection ended" in out
+        assert "nothing runs there yet" in out
+        assert "the run goes on" not in out
         assert runs_after_cut == []
         assert again.code == 0, again.text
-        assert project.record()["timings"]["uploaded_bytes"] < 2_500_000
+        assert project.record()["timings"]["uploaded_bytes"] < 7_500_000
+
+
+class TestWhatNeverStarted:
+    """It leaves nothing that `orch ls` would show for ever."""
+
+    @pytest.mark.parametrize("files", [30, 80], ids=["all on its way", "not all on its way"])
+    def test_ctrl_c_in_the_upload(
+        self, project: Project, trusted_ssh: SshServer, files: int
+    ) -> None:
+        project.write("quick.yaml", QUICK)
+        for number in range(files):
+            project.write(f"{number:02}.bin", os.urandom(100_000))
+        with slowlink.running(trusted_ssh.port, round_trip_s=0.01, bits_per_s=8e6) as link:
+            behind(project, trusted_ssh, link.port)
+            controller = project.start("run", "quick.yaml", "--host", "far")
+            end = time.monotonic() + COMMAND_DEADLINE_S
+            while link.carried_bytes < 1_500_000:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            controller.send_signal(signal.SIGINT)
+            out, err = controller.communicate(timeout=COMMAND_DEADLINE_S)
+
+        assert controller.returncode == 130, out + err
+        assert "nothing was started; the next run sends what is missing" in out
+        assert "Traceback" not in err
+        assert project.runs == []
+        assert project.git("for-each-ref", "refs/orch/") == ""
+
+    @pytest.mark.parametrize("carrier", ["ssh", "openssh"])
+    def test_an_unknown_key(self, project: Project, trusted_ssh: SshServer, carrier: str) -> None:
+        project.write("quick.yaml", QUICK)
+        root = project.home / ".orch"
+        project.write("hosts.yaml", trusted_ssh.hosts_yaml("there", carrier, root=root))
+        trusted_ssh.distrust()
+
+        done = project.orch("run", "quick.yaml", "--host", "there")
+
+        assert done.code == 5, done.text
+        assert project.runs == []
+
+    def test_an_agent_that_does_not_start(self, project: Project) -> None:
+        project.write("quick.yaml", QUICK)
+        project.write(
+            "hosts.yaml", "hosts:\n  pod: {via: [bash, -c, 'echo no such pod >&2; exit 3']}\n"
+        )
+
+        done = project.orch("run", "quick.yaml", "--host", "pod")
+
+        assert done.code == 5, done.text
+        assert "the agent did not start" in done.err
+        assert project.runs == []
+
+    def test_ctrl_c_before_the_upload(self, project: Project) -> None:
+        project.write("quick.yaml", QUICK)
+        project.write(
+            "hosts.yaml", "hosts:\n  far: {via: [bash, -c, 'sleep 3; exec \"$@\"', --]}\n"
+        )
+        blocked = project.home / "blocked"
+        os.mkfifo(blocked)
+        project.write(".gitattributes", "*.slow filter=slow\n")
+        project.write("one.slow", "content\n")
+        project.git("config", "filter.slow.clean", f"cat > {blocked}.begun; cat {blocked}")
+        controller = project.start("run", "quick.yaml", "--host", "far", start_new_session=True)
+        wait_for(Path(f"{blocked}.begun"))
+        os.killpg(controller.pid, signal.SIGINT)
+        out, err = controller.communicate(timeout=COMMAND_DEADLINE_S)
+
+        assert controller.returncode == 130, out + err
+        assert "nothing was started; the next run sends what is missing" in out
+        assert "Traceback" not in err
+        assert project.runs == []
 
 
 def behind(project: Project, server: SshServer, port: int) -> None:

@@ -364,6 +364,29 @@ class TestWhenTheLaptopGoesAway:
         assert (slow.last_run / "evidence" / "steps" / "after" / "out" / "file.txt").is_file()
         assert slow.orch("verify", "latest").code == 0
 
+    def test_gc_on_the_host_keeps_it_until_it_is_home(self, slow: Project) -> None:
+        controller = slow.start("run", "slow.yaml")
+        wait_until(lambda: begun(slow), "the first step to begin")
+        controller.kill()
+        controller.communicate(timeout=COMMAND_DEADLINE_S)
+        (slow.home / "go").touch()
+        run_id = slow.last_run.name
+        there = slow.home / ".orch" / "runs" / run_id
+        wait_until((there / "bundle.json").exists, "the run to end on the host")
+        sweep = ("gc", "--host", "local", "--older-than", "1ms")
+
+        kept = slow.orch(*sweep)
+        would = slow.orch(*sweep, "--unfetched", "--dry-run")
+        fetched = slow.orch("fetch", run_id)
+        wait_until((there / "sent_home").exists, "the host to hear that it is home")
+        gone = slow.orch(*sweep)
+
+        assert f"kept {run_id}: never brought home; `orch fetch {run_id}" in kept.out
+        assert f"would remove {run_id}" in would.out
+        assert fetched.code == 0, fetched.text
+        assert f"removed {run_id}" in gone.out
+        assert not there.exists()
+
     def test_a_cut_link_is_mended_and_nothing_is_lost(
         self, slow: Project, trusted_ssh: SshServer
     ) -> None:

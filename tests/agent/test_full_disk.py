@@ -1,0 +1,196 @@
+"""A disk that a step fills: the later steps run, and what there is room for comes home."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.agent import journal
+from orchestrator.agent.reserve import RESERVE_BYTES, Reserve
+from tests.agent.controller import Controller, job, manifest, plan, run, wait_until
+from tests.agent.test_follow import attach, folder, is_whole, kill_supervisor, start
+from tests.conftest import Project
+
+FILES = {"a": b"x\n"}
+FILL = 'dd if=/dev/urandom of="$ORCH_OUT/fill.bin" bs=64k 2>/dev/null || echo full'
+CHATTY = "for n in $(seq 2000); do echo line $n of a chatty step; done"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 12 MB of its own."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    if sys.platform != "linux":
+        pytest.skip("a tmpfs needs Linux")
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=12m", "none", str(place)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip(f"no file system may be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        # Lazily: a supervisor may still be on its way out.
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def fill(place: Path) -> None:
+    """Write until nothing more goes in."""
+    with place.open("wb", buffering=0) as file:
+        while True:
+            try:
+                file.write(b"x" * 4096)
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                return
+
+
+class TestAStepThatFillsTheDisk:
+    def test_costs_neither_later_steps_nor_the_journal_nor_small_files(
+        self, small_disk: Path, tmp_path: Path
+    ) -> None:
+        heard = run(
+            small_disk,
+            FILES,
+            job("before", 'echo kept > "$ORCH_OUT/small.txt"'),
+            job("fill", FILL),
+            job("chatty", CHATTY),
+            job("after", "echo after"),
+        )
+
+        states = {e["id"]: e["state"] for e in heard.events if e["event"] == "step_ended"}
+        assert states == dict.fromkeys(("before", "fill", "chatty", "after"), "passed")
+        assert heard.events[-1]["event"] == journal.RUN_ENDED
+        assert heard.ended("after")["tail"] == ["after"]
+        assert is_whole(heard, tmp_path / "bundle.zip")
+        names = names_in(tmp_path / "bundle.zip")
+        assert {"steps/before/out/small.txt", "steps/fill/log", "journal.jsonl"} <= names
+        assert "steps/fill/out/fill.bin" not in names
+        told = [*heard.notes("warning"), *heard.notes("error")]
+        assert any("`steps/fill/out/fill.bin` (" in text for text in told), told
+        assert any(str(small_disk) in text and "is full" in text for text in told), told
+
+    def test_a_run_whose_supervisor_died_on_it_comes_home_too(
+        self, small_disk: Path, tmp_path: Path
+    ) -> None:
+        filled = tmp_path / "filled"
+        start(small_disk, f"echo begun; {FILL}; touch {filled}; sleep 60")
+        wait_until(filled.exists, "the disk to be full")
+        kill_supervisor(small_disk)
+
+        heard = attach(small_disk)
+
+        assert heard.ended("job0")["state"] == "host_lost"
+        assert is_whole(heard, tmp_path / "bundle.zip")
+        assert not Path(folder(small_disk).reserve).exists()
+
+
+class TestThroughTheCommand:
+    def test_a_full_disk_is_a_run_that_comes_home(self, project: Project, small_disk: Path) -> None:
+        project.write("filling.yaml", FILLING)
+        project.write(
+            "hosts.yaml",
+            f"hosts:\n  s: {{via: [bash, -c, 'exec \"$@\"', --], root: '{small_disk}'}}\n",
+        )
+
+        done = project.orch("run", "filling.yaml", "--host", "s")
+
+        assert done.code == 0, done.text
+        assert project.ended("after")["state"] == "passed"
+        assert "`steps/fill/out/fill.bin` (" in done.out
+        assert project.orch("verify", "latest").code == 0
+
+
+class TestTheReserve:
+    def test_is_taken_given_and_taken_again(self, small_disk: Path) -> None:
+        reserve = Reserve(str(small_disk / "reserve"))
+
+        taken = reserve.fill()
+        fill(small_disk / "filler")
+        given = reserve.give(100)
+        (small_disk / "journal").write_bytes(b"x" * 100)
+        again = reserve.fill()
+        (small_disk / "filler").unlink()
+        with_room = reserve.fill()
+
+        assert (taken, given, again, with_room) == (True, True, False, True)
+        assert reserve.size == RESERVE_BYTES
+
+    def test_an_empty_one_gives_nothing(self, tmp_path: Path) -> None:
+        assert not Reserve(str(tmp_path / "reserve")).give(1)
+
+
+class TestAHostWithoutRoom:
+    def test_says_where_and_how_to_go_on_and_is_not_called_unreachable(
+        self, project: Project, small_disk: Path
+    ) -> None:
+        project.write("quick.yaml", QUICK)
+        project.write("big.bin", os.urandom(1_000_000))
+        project.write(
+            "hosts.yaml",
+            f"hosts:\n  s: {{via: [bash, -c, 'exec \"$@\"', --], root: '{small_disk}'}}\n",
+        )
+        fill(small_disk / "filler")
+
+        swept = project.orch("gc", "--host", "s")
+        done = project.orch("run", "quick.yaml", "--host", "s")
+
+        assert swept.code == 0, swept.text
+        assert done.code == 3, done.text
+        assert "the disk of `s` is full" in done.err
+        assert str(small_disk) in done.err
+        assert "orch gc --host s" in done.err
+        assert project.runs == []
+
+    def test_an_agent_says_it_as_a_refusal_of_its_own(self, small_disk: Path) -> None:
+        with Controller(small_disk) as controller:
+            controller.ask("list", "runs")
+        fill(small_disk / "filler")
+
+        with Controller(small_disk) as controller:
+            controller.hello("run", plan=plan(FILES, job("one", "true")).to_json())
+            controller.send_stream("manifest", manifest(FILES))
+            answer = [m for m in controller.frames_until("refused") if isinstance(m, dict)][-1]
+
+        assert answer["code"] == "disk_full"
+        assert answer["text"].startswith(f"No space left on device: {small_disk}")
+
+
+FILLING = f"""
+experiment: filling
+kind: probe
+timeout: 30s
+steps:
+  - {{id: before, run: echo before}}
+  - id: fill
+    run: |
+      {FILL}
+  - id: chatty
+    run: {CHATTY}
+  - {{id: after, run: echo after}}
+"""
+
+QUICK = """
+experiment: quick
+kind: probe
+timeout: 30s
+steps:
+  - {id: a, run: echo a}
+"""
+
+
+def names_in(path: Path) -> set[str]:
+    with zipfile.ZipFile(path) as archive:
+        return set(archive.namelist())
