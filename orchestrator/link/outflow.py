@@ -13,7 +13,7 @@ from orchestrator.link.session import Session
 # zlib releases the interpreter lock, so two pieces are deflated while a third is being sent.
 _WORKERS = 2
 _AHEAD = 4
-_LEVELS = (0, 3)
+_LEVELS = (0, 3, 6)
 # 8 MiB: as much as the buffers on the way swallow before a slow link shows itself.
 _JUDGED_PIECES = 32
 

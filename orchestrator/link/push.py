@@ -105,7 +105,9 @@ def _send_blobs(
 
     def chunks() -> Iterator[bytes]:
         sent = 0
-        for parcel, pieces in wire.parcels(snapshot.repository.git, blobs):
+        for parcel, pieces in wire.parcels(
+            snapshot.repository.git, blobs, as_deflated=lambda: session.packer.level == 0
+        ):
             yield _PARCEL.pack(
                 parcel.index, parcel.encoding, parcel.wire_bytes, parcel.content_bytes
             )
