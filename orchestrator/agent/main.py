@@ -30,6 +30,8 @@ ACTIONS = {
     "sweep": "sweep.sweep",
     "checkup": "checkup.checkup",
 }
+# A connection that is kept open waits for minutes, and nearly always for a run.
+_OF_A_RUN = ("session", "supervisor", "environment.snapshot", "bundle", "telling")
 
 
 def main() -> None:
@@ -48,6 +50,7 @@ def main() -> None:
 def _serve(link: Conversation) -> None:
     hello: dict[str, Any] = {}
     try:
+        _use_the_wait(link)
         hello = link.expect("hello")
         link.set_compression(bool(hello.get("compress", True)))
         if hello.get("protocol") != PROTOCOL:
@@ -70,6 +73,14 @@ def _serve(link: Conversation) -> None:
         raise
     except Exception as error:  # noqa: BLE001 - told to the controller with its traceback
         link.tell("broken", text=repr(error), traceback=traceback.format_exc())
+
+
+def _use_the_wait(link: Conversation) -> None:
+    """Load what a run needs while nobody asks for anything; its supervisor is forked with it."""
+    for module in _OF_A_RUN:
+        if link.waiting(0):
+            return
+        importlib.import_module(f"orchestrator.agent.{module}")
 
 
 def host_facts() -> dict[str, Any]:

@@ -276,8 +276,12 @@ class TestWhatNeverStarted:
             out, err = controller.communicate(timeout=COMMAND_DEADLINE_S)
 
         assert controller.returncode == 130, out + err
-        assert "nothing was started; the next run sends what is missing" in out
         assert "Traceback" not in err
+        if files == 30 and "may have begun" in out:
+            # The change of mind came behind the last byte, and the host was quicker.
+            assert project.orch("attach", project.last_run.name).code == 0
+            return
+        assert "nothing was started; the next run sends what is missing" in out
         assert project.runs == []
         assert project.git("for-each-ref", "refs/orch/") == ""
 
