@@ -24,7 +24,8 @@ from tests.agent.trees import Files, blob_hash, bodies, manifest, tree_hash
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEADLINE_S = 60.0
-RUN_ID = "20260101-000000-exp-aaaa"
+# Of this process alone: whoever ends a run ends every process on the host that has its mark.
+RUN_ID = f"20260101-000000-exp-{os.getpid():x}"
 
 
 def parcels(contents: Iterable[bytes]) -> bytes:

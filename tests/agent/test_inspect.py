@@ -15,7 +15,7 @@ from tests.agent.controller import RUN_ID, Controller, job, plan, run, wait_unti
 from tests.agent.test_follow import attach, folder, kill_supervisor, start, wait_script
 
 FILES = {"a": b"x\n"}
-OTHER = "20260102-000000-exp-bbbb"
+OTHER = RUN_ID.replace("20260101", "20260102")
 
 
 def ask(root: Path, action: str, answer: str, **facts: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ FILES = {
     "odd \udcff\n": b"x" * 5000,
     "same": b"first\n",
 }
-OTHER = "20260101-000000-exp-bbbb"
+OTHER = f"{RUN_ID}b"
 
 
 def runs(root: Path) -> list[str]:

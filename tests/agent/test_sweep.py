@@ -27,7 +27,7 @@ from tests.agent.test_follow import attach, start, wait_script
 from tests.agent.trees import blob_hash, stored
 
 FILES = {"a": b"x\n", "b": b"y" * 5000}
-OTHER = "20260102-000000-exp-bbbb"
+OTHER = RUN_ID.replace("20260101", "20260102")
 
 
 def sweep(
