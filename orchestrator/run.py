@@ -29,7 +29,7 @@ from orchestrator.source.snapshot import Snapshot
 from orchestrator.spec.expand import Prepared, prepare
 from orchestrator.spec.hosts import Host, find_host, hosts_files
 from orchestrator.spec.quantity import show_duration
-from orchestrator.store import rundir
+from orchestrator.store import rundir, sent
 from orchestrator.store.history import of_plan
 from orchestrator.store.record import Preflight, RunRecord, Tree
 from orchestrator.store.rundir import RunDir
@@ -259,17 +259,21 @@ def send(state: Run) -> Run | int:
     assert state.session is not None
     assert state.folder is not None
     assert state.record is not None
-    sent = total = 0
+    done = total = 0
 
     def progress(done_bytes: int, total_bytes: int) -> None:
-        nonlocal sent, total
-        sent, total = done_bytes, total_bytes
+        nonlocal done, total
+        done, total = done_bytes, total_bytes
         state.teller.uploading(done_bytes, total_bytes)
 
     try:
         order = Order(taken, plan.to_json(), state.secrets, prepared.experiment.max_upload)
-        first_visit = rundir.note_visit(state.folder.path.parent, state.host_name)
-        push(state.session, order, progress, first_visit=first_visit)
+        artifacts = state.folder.path.parent
+        last_tree = sent.last_tree(artifacts, state.host_name)
+        if last_tree is None:
+            sent.note(artifacts, state.host_name, sent.UNKNOWN)
+        push(state.session, order, progress, last_tree=last_tree)
+        sent.note(artifacts, state.host_name, taken.tree)
     except (InputError, Refused):
         _forget(state)
         raise
@@ -278,9 +282,9 @@ def send(state: Run) -> Run | int:
             _forget(state)
         raise
     except KeyboardInterrupt:
-        return _interrupted(state, state.session, is_cut=sent < total)
+        return _interrupted(state, state.session, is_cut=done < total)
     except LinkLost as error:
-        if sent < total:
+        if done < total:
             state.teller.note(f"the upload was cut ({error}); nothing runs there yet")
         else:
             state.teller.note(
@@ -292,7 +296,7 @@ def send(state: Run) -> Run | int:
         update={
             "connected_s": state.connected_s,
             "started_s": state.since_begin_s(),
-            "uploaded_bytes": sent,
+            "uploaded_bytes": done,
         }
     )
     record = state.record.model_copy(update={"state": "running", "timings": timings})

@@ -6,11 +6,11 @@ import os
 import shutil
 from typing import Any, Mapping
 
-from orchestrator.agent import checkout, journal, parcels, spare, storelock
+from orchestrator.agent import bitmap, checkout, journal, parcels, spare, storelock
 from orchestrator.agent.blobs import BlobStore
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.follow import Follower
-from orchestrator.agent.frames import Data
+from orchestrator.agent.frames import Data, FrameError
 from orchestrator.agent.launch import Launch, Refusal
 from orchestrator.agent.layout import Root, RunFolder, write_atomically
 from orchestrator.agent.plan import Plan
@@ -29,7 +29,7 @@ def run(link: Conversation, hello: Mapping[str, Any]) -> None:
     folder = _new_run(root, plan)
     launch = Launch(link, root, folder, plan, hello.get("secrets", {}))
     try:
-        _receive_tree(link, root, folder, plan, eager=bool(hello.get("eager")))
+        _receive_tree(link, root, folder, plan, str(hello.get("ahead", "0")))
         _heed_a_change_of_mind(link)
         launch.go()
     except BaseException:
@@ -90,23 +90,25 @@ def _new_run(root: Root, plan: Plan) -> RunFolder:
 
 
 def _receive_tree(
-    link: Conversation, root: Root, folder: RunFolder, plan: Plan, *, eager: bool
+    link: Conversation, root: Root, folder: RunFolder, plan: Plan, presumed: str
 ) -> None:
+    """Take the tree in; `presumed` is the bitmap of what comes ahead of our answer."""
     manifest = b"".join(link.stream("manifest"))
     found = checkout.entries(manifest)
     with storelock.used(root, _STORE_DEADLINE_S):
         # Opened only now: what a sweep removed while we waited is not there any more.
         store = BlobStore(root.blobs, plan.object_format)
         wanted = list(dict.fromkeys(entry.blob for entry in found))
-        missing = store.missing(wanted)
-        link.tell("need", count=len(missing), bitmap=bitmap(wanted, missing), at=journal.now())
+        ahead = _chosen(wanted, presumed)
+        known = frozenset(ahead)
+        missing = store.missing([blob for blob in wanted if blob not in known])
+        link.tell(
+            "need", count=len(missing), bitmap=bitmap.encode(wanted, missing), at=journal.now()
+        )
         computed = checkout.root_hash(found, plan.object_format)
         if plan.tree != computed:
             raise checkout.TreeError(f"the tree has the hash {computed}, not {plan.tree}")
-        if eager:
-            # The controller did not wait for our answer and sends every blob of the tree.
-            missing = wanted
-        _build(link, store, found, missing, root.spares, folder.tree)
+        _build(link, store, found, [ahead, missing], root.spares, folder.tree)
     with open(folder.manifest, "wb") as file:
         file.write(manifest)
 
@@ -115,15 +117,15 @@ def _build(
     link: Conversation,
     store: BlobStore,
     found: list[checkout.Entry],
-    missing: list[str],
+    streams: list[list[str]],
     spares: str,
     target: str,
 ) -> None:
-    """Write the tree: what a spare has not, from the store; the rest as it arrives."""
+    """Write the tree: what a spare has not, from the store; the rest as its streams arrive."""
     top = os.fsencode(target)
     there = spare.claim(spares, found, target)
     checkout.make_folders(found, top)
-    lacking = set(missing)
+    lacking = {blob for stream in streams for blob in stream}
     later: dict[str, list[checkout.Entry]] = {}
     now = []
     for entry in found:
@@ -134,16 +136,17 @@ def _build(
         else:
             now.append(entry)
     checkout.write(store, now, top)
-    if missing:
+    if lacking:
         with store.receive(os.path.basename(os.path.dirname(target))) as pack:
-            for blob in parcels.receive(link.stream("blobs"), pack, missing):
-                for entry in later.get(blob, ()):
-                    checkout.write_entry(store, entry, top)
+            for stream in filter(None, streams):
+                for blob in parcels.receive(link.stream("blobs"), pack, stream):
+                    for entry in later.get(blob, ()):
+                        checkout.write_entry(store, entry, top)
     store.close()
 
 
-def bitmap(wanted: list[str], missing: list[str]) -> str:
-    """Which of the wanted blobs are missing: hexadecimal, the first one in the highest bit."""
-    lacking = set(missing)
-    bits = "".join("1" if blob in lacking else "0" for blob in wanted)
-    return f"{int(bits, 2):x}" if bits else "0"
+def _chosen(wanted: list[str], presumed: str) -> list[str]:
+    try:
+        return bitmap.decode(wanted, presumed)
+    except ValueError as error:
+        raise FrameError(str(error)) from error

@@ -1,8 +1,9 @@
 """Putting one exact tree on the host and starting its run there.
 
 Four crossings after the login until the first job runs: the channel, its command, the answer which
-blobs the host lacks, and the blobs themselves. When it lacks none, the last one falls away; on a
-first visit the answer is not waited for, since it is known.
+blobs the host lacks, and the blobs themselves. The last one falls away when the host lacks none, or
+only what it was presumed to lack: everything on a first visit, else what changed since the tree it
+was sent last. That goes ahead of its answer.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.errors import Unreachable
+from orchestrator.agent import bitmap
+from orchestrator.errors import ProtocolError, Unreachable
 from orchestrator.link import outflow
 from orchestrator.link.session import LinkLost, Session
 from orchestrator.source import size, tree, wire
@@ -21,6 +23,8 @@ NEED_DEADLINE_S = 120.0
 LENT_DEADLINE_S = 5.0
 # Verifying and writing a large tree on a slow disk; the agent is silent meanwhile.
 START_DEADLINE_S = 900.0
+# Sent in vain when the presumption is wrong; about what a question costs on a fast link.
+AHEAD_BYTES = 256 << 10
 
 _PARCEL = struct.Struct("!IBQQ")
 
@@ -40,71 +44,94 @@ class Order:
     max_bytes: int
 
 
-def push(session: Session, order: Order, progress: Progress, *, first_visit: bool = False) -> None:
+def push(session: Session, order: Order, progress: Progress, *, last_tree: str | None) -> None:
     """Send a tree and its plan; returns when the supervisor on the host has taken over.
 
     Args:
         progress: called with the bytes sent and the bytes in all, first when none is sent
             yet; the last call comes before the host can know that it has everything.
-        first_visit: the host has most likely never seen this code, so everything is sent at once.
+        last_tree: the tree this host was sent last; None when it has never seen this code.
 
     Raises:
         SourceError: the host lacks more than `max_bytes`; nothing was sent.
         Refused: the host will not run it.
     """
     wanted = _blob_names(order.snapshot)
-    sizes = _sizes(order.snapshot, wanted) if first_visit else {}
-    if first_visit and sum(sizes.values()) <= order.max_bytes:
-        _ask(session, order, eager=True)
-        _send_blobs(session, order.snapshot, wanted, sizes, progress)
-        session.expect("welcome", NEED_DEADLINE_S)
-        session.expect("need", NEED_DEADLINE_S)
-    else:
-        missing = _hear_what_is_missing(session, order, wanted)
-        if missing:
-            sizes = _sizes(order.snapshot, missing)
-            _check_size(order, sizes)
-            _send_blobs(session, order.snapshot, missing, sizes, progress)
+    ahead = {} if session.is_lent and last_tree is None else _presumed(order, wanted, last_tree)
+    missing = _hear_what_is_missing(session, order, wanted, ahead, progress)
+    if missing:
+        sizes = _sizes(order.snapshot, missing)
+        _check_size(order, {**ahead, **sizes})
+        _send_blobs(session, order.snapshot, sizes, progress, sum(ahead.values()))
     session.expect("started", START_DEADLINE_S)
 
 
-def _hear_what_is_missing(session: Session, order: Order, wanted: Sequence[str]) -> list[str]:
-    """Ask, and hear which blobs the host lacks, in the order of the manifest."""
-    _ask(session, order)
-    if session.is_lent:
-        try:
-            session.expect("welcome", LENT_DEADLINE_S)
-        except (Unreachable, LinkLost):
-            # The link died a moment ago and nobody knew: nothing was started there.
-            session.connect_anew()
-            _ask(session, order)
-            session.expect("welcome", NEED_DEADLINE_S)
+def _presumed(order: Order, wanted: Sequence[str], last_tree: str | None) -> dict[str, int]:
+    """What the host lacks as far as can be told from here, with sizes; nothing when too large."""
+    snapshot = order.snapshot
+    if last_tree is None:
+        found, most = list(wanted), order.max_bytes
     else:
+        found, most = tree.new_blobs(snapshot.repository.git, last_tree, snapshot.tree), AHEAD_BYTES
+    sizes = _sizes(snapshot, found)
+    if sum(sizes.values()) > min(most, order.max_bytes):
+        return {}
+    return {blob: sizes[blob] for blob in wanted if blob in sizes}
+
+
+def _hear_what_is_missing(
+    session: Session,
+    order: Order,
+    wanted: Sequence[str],
+    ahead: Mapping[str, int],
+    progress: Progress,
+) -> list[str]:
+    """Ask, and hear which other blobs the host lacks, in the order of the manifest."""
+
+    def ask() -> None:
+        chosen = bitmap.encode(wanted, ahead)
+        session.open("run", plan=order.plan_json, secrets=dict(order.secrets), ahead=chosen)
+        outflow.send(session, "manifest", iter([order.snapshot.manifest]))
+        if ahead:
+            _send_blobs(session, order.snapshot, ahead, progress)
+
+    try:
+        ask()
+        session.expect("welcome", LENT_DEADLINE_S if session.is_lent else NEED_DEADLINE_S)
+    except (Unreachable, LinkLost):
+        if not session.is_lent:
+            raise
+        # The link died a moment ago and nobody knew: nothing was started there.
+        session.connect_anew()
+        ask()
         session.expect("welcome", NEED_DEADLINE_S)
     need = session.expect("need", NEED_DEADLINE_S)
-    bits = f"{int(str(need['bitmap']), 16):0{len(wanted)}b}" if wanted else ""
-    return [blob for blob, bit in zip(wanted, bits, strict=True) if bit == "1"]
-
-
-def _ask(session: Session, order: Order, *, eager: bool = False) -> None:
-    session.open("run", plan=order.plan_json, secrets=dict(order.secrets), eager=eager)
-    outflow.send(session, "manifest", iter([order.snapshot.manifest]))
+    try:
+        return bitmap.decode(wanted, str(need["bitmap"]))
+    except ValueError as error:
+        raise ProtocolError(f"what the host needs cannot be told: {error}") from error
 
 
 def _send_blobs(
     session: Session,
     snapshot: Snapshot,
-    blobs: Sequence[str],
     sizes: Mapping[str, int],
     progress: Progress,
+    sent_before: int = 0,
 ) -> None:
-    """Each blob behind a header (`agent.session` reads it): index, encoding, both sizes."""
-    total = sum(sizes.values())
-    if total:
-        progress(0, total)
+    """Each blob behind a header (`agent.parcels` reads it): index, encoding, both sizes.
+
+    Args:
+        sizes: the blobs, in the order in which the host counts them.
+        sent_before: bytes that went ahead, for the progress.
+    """
+    blobs = list(sizes)
+    total = sent_before + sum(sizes.values())
+    if total > sent_before:
+        progress(sent_before, total)
 
     def chunks() -> Iterator[bytes]:
-        sent = 0
+        sent = sent_before
         for parcel, pieces in wire.parcels(
             snapshot.repository.git, blobs, as_deflated=lambda: session.packer.level == 0
         ):

@@ -55,6 +55,22 @@ def differ(git: Git, revision: str, tree: str, *, besides: Iterable[str]) -> boo
     return any(left_out.isdisjoint(_prefixes(path)) for path in changed)
 
 
+def new_blobs(git: Git, old: str, new: str) -> list[str]:
+    """Contents that came with the files in which two trees differ.
+
+    Nothing when git does not know the old tree any more.
+    """
+    options = ("-r", "-z", "--no-renames", "--no-abbrev")
+    done = git.run("diff-tree", *options, old, new, check=False)
+    if done.returncode != 0:
+        return []
+    # Two fields a file: `:mode mode blob blob letter`, then its path.
+    heads = [head.decode("ascii").split(" ") for head in done.stdout.split(b"\0")[::2] if head]
+    before = {blob for _, _, blob, _, _ in heads}
+    after = dict.fromkeys(blob for _, _, _, blob, letter in heads if letter != "D")
+    return [blob for blob in after if blob not in before]
+
+
 def _prefixes(path: str) -> Iterator[str]:
     """The path and every directory it lies in."""
     while path:

@@ -133,16 +133,6 @@ def create(artifacts: Path, run_id: str) -> RunDir:
     return RunDir(path)
 
 
-def note_visit(artifacts: Path, host: str) -> bool:
-    """Remember that a host was sent this project's files; True for the first time."""
-    path = artifacts / ".visited"
-    visited = path.read_text("utf-8").splitlines() if path.exists() else []
-    if host in visited:
-        return False
-    write_atomically(path, "".join(f"{name}\n" for name in [*visited, host]))
-    return True
-
-
 def find(artifacts: Path, name: str) -> RunDir:
     """The run of that id, of that unambiguous beginning, at that path, or `latest`.
 

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from orchestrator.agent import checkout, frames
+from orchestrator.agent import bitmap, checkout, frames
 from orchestrator.agent.frames import Data, Frame, Packer
 from orchestrator.agent.layout import Root, RunFolder
 from orchestrator.agent.plan import Job, Plan
@@ -195,23 +196,26 @@ class Controller:
         files: Files,
         *,
         secrets: dict[str, str] | None = None,
-        eager: bool = False,
+        ahead: Collection[bytes] = (),
     ) -> int:
-        """Start a run; returns how many blobs the agent lacked. An eager push sends them all."""
-        self.hello("run", plan=ordered.to_json(), secrets=secrets or {}, eager=eager)
-        self.send_stream("manifest", manifest(files, ordered.object_format))
-        self.expect("welcome")
-        need = self.expect("need")
+        """Start a run; returns how many blobs the agent asked for, besides bodies sent ahead."""
+        hash_of = partial(blob_hash, object_format=ordered.object_format)
         wanted = list(
             dict.fromkeys(e.blob for e in checkout.entries(manifest(files, ordered.object_format)))
         )
-        bits = f"{int(need['bitmap'], 16):0{len(wanted)}b}" if wanted else ""
-        missing = [blob for blob, bit in zip(wanted, bits, strict=True) if bit == "1"]
+        unasked = [blob for blob in wanted if blob in {hash_of(body) for body in ahead}]
+        presumed = bitmap.encode(wanted, unasked)
+        self.hello("run", plan=ordered.to_json(), secrets=secrets or {}, ahead=presumed)
+        self.send_stream("manifest", manifest(files, ordered.object_format))
+        by_hash = {hash_of(body): body for body in bodies(files)}
+        if unasked:
+            self.send_stream("blobs", parcels(by_hash[blob] for blob in unasked))
+        self.expect("welcome")
+        need = self.expect("need")
+        missing = bitmap.decode(wanted, need["bitmap"])
         assert len(missing) == need["count"]
-        sent = wanted if eager else missing
-        if sent:
-            by_hash = {blob_hash(body, ordered.object_format): body for body in bodies(files)}
-            self.send_stream("blobs", parcels(by_hash[blob] for blob in sent))
+        if missing:
+            self.send_stream("blobs", parcels(by_hash[blob] for blob in missing))
         return len(missing)
 
     def frames_until(self, kind: str) -> Iterator[Frame]:

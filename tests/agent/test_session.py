@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.agent import frames, session, spare
+from orchestrator.agent import frames, spare
 from orchestrator.agent.blobs import BlobStore
 from orchestrator.agent.layout import Root
 from tests.agent.controller import (
@@ -23,7 +23,7 @@ from tests.agent.controller import (
     wait_until,
 )
 from tests.agent.test_job import is_running
-from tests.agent.trees import blob_hash, executable, link, manifest, on_disk, tree_hash
+from tests.agent.trees import blob_hash, bodies, executable, link, manifest, on_disk, tree_hash
 
 FILES = {
     "a": b"first\n",
@@ -67,14 +67,27 @@ class TestPushing:
 
         assert on_disk(tmp_path / "runs" / OTHER / "tree") == changed
 
-    def test_a_controller_may_send_everything_without_being_asked(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("ahead", "asked_for"),
+        [
+            ([b"second\n"], 1),
+            ([b"second\n", b"third\n"], 0),
+            ([b"first\n"], 2),
+            (bodies({**FILES, "a": b"second\n", "b": b"third\n"}), 0),
+        ],
+        ids=["a part", "what is missing", "in vain", "everything"],
+    )
+    def test_a_controller_may_send_blobs_ahead_of_the_answer(
+        self, tmp_path: Path, ahead: list[bytes], asked_for: int
+    ) -> None:
         run(tmp_path, FILES)
-        changed = {**FILES, "a": b"second\n"}
+        changed = {**FILES, "a": b"second\n", "b": b"third\n"}
 
         with Controller(tmp_path) as controller:
-            assert controller.push(plan(changed, run_id=OTHER), changed, eager=True) == 1
+            pushed = controller.push(plan(changed, run_id=OTHER), changed, ahead=ahead)
             controller.follow()
 
+        assert pushed == asked_for
         assert on_disk(tmp_path / "runs" / OTHER / "tree") == changed
 
     def test_an_empty_tree(self, tmp_path: Path) -> None:
@@ -158,6 +171,18 @@ class TestRefusals:
             controller.send_stream("blobs", sent)
 
             assert self.refusal(controller)[0] == code
+
+        gone(tmp_path)
+
+    @pytest.mark.parametrize("presumed", ["4", "-1", "none"])
+    def test_a_bitmap_that_is_none(self, tmp_path: Path, presumed: str) -> None:
+        files = {"a": b"right"}
+        with Controller(tmp_path) as controller:
+            controller.hello("run", plan=plan(files).to_json(), ahead=presumed)
+            controller.send_stream("manifest", manifest(files))
+            controller.expect("welcome")
+
+            assert self.refusal(controller)[0] == "FrameError"
 
         gone(tmp_path)
 
@@ -299,24 +324,6 @@ class TestAChangeOfMind:
         assert answer["type"] == "refused"
         assert answer["code"] == "abandoned"
         assert runs(tmp_path) == []
-
-
-class TestBitmap:
-    @pytest.mark.parametrize(
-        ("wanted", "missing", "bits"),
-        [
-            ([], [], "0"),
-            (["a"], [], "0"),
-            (["a"], ["a"], "1"),
-            (["a", "b", "c", "d", "e"], ["a", "e"], "11"),
-            (["a", "b"], ["b"], "1"),
-            (["a", "b"], ["a"], "2"),
-        ],
-    )
-    def test_the_first_one_is_the_highest_bit(
-        self, wanted: list[str], missing: list[str], bits: str
-    ) -> None:
-        assert session.bitmap(wanted, missing) == bits
 
 
 def test_the_manifest_of_a_run_stays_with_it(tmp_path: Path) -> None:

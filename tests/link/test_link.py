@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orchestrator.errors import HostKeyChanged, HostKeyUnknown, Unreachable
 from orchestrator.link import courier, visits
 from orchestrator.link.session import Refused, Session
+from orchestrator.report.teller import choose, closing
+from orchestrator.run import Options, run
 from orchestrator.spec.hosts import Host
 from tests.conftest import COMMAND_DEADLINE_S, Project
 from tests.hosts import slowlink
@@ -274,12 +278,14 @@ class TestWhatNeverStarted:
                 time.sleep(0.01)
             controller.send_signal(signal.SIGINT)
             out, err = controller.communicate(timeout=COMMAND_DEADLINE_S)
+            # The change of mind may come behind the last byte, and the host be quicker.
+            has_begun = files == 30 and "may have begun" in out
+            attached = project.orch("attach", project.last_run.name) if has_begun else None
 
         assert controller.returncode == 130, out + err
         assert "Traceback" not in err
-        if files == 30 and "may have begun" in out:
-            # The change of mind came behind the last byte, and the host was quicker.
-            assert project.orch("attach", project.last_run.name).code == 0
+        if attached is not None:
+            assert attached.code == 0, attached.text
             return
         assert "nothing was started; the next run sends what is missing" in out
         assert project.runs == []
@@ -392,6 +398,57 @@ class TestSizeGuard:
         first, second = (project.record(run)["timings"]["uploaded_bytes"] for run in project.runs)
         assert first > 2_000_000
         assert second == 4
+
+
+class TestWhatGoesAhead:
+    """What changed since the last run goes to the host before it can say that it lacks it."""
+
+    def test_a_right_guess_leaves_nothing_to_ask_for(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        project.write("quick.yaml", QUICK)
+        project.orch("run", "quick.yaml")
+        project.write("small.txt", "new\n")
+        heard = []
+
+        def expect(session: Session, kind: str, deadline_s: float) -> Mapping[str, Any]:
+            heard.append(really_expect(session, kind, deadline_s))
+            return heard[-1]
+
+        really_expect = Session.expect
+        monkeypatch.setattr(Session, "expect", expect)
+        monkeypatch.setenv("HOME", str(project.home))
+        with closing(choose(plain=True, json=False)) as teller:
+            code = run(Options(project.path / "quick.yaml"), teller)
+
+        assert code == 0
+        assert [message["count"] for message in heard if message["type"] == "need"] == [0]
+        assert project.record()["timings"]["uploaded_bytes"] == 4
+
+    def test_the_host_has_lost_what_it_was_sent(self, project: Project) -> None:
+        project.write("quick.yaml", QUICK)
+        project.write("old.txt", "old\n")
+        project.orch("run", "quick.yaml")
+        shutil.rmtree(project.home / ".orch" / "blobs")
+        project.write("small.txt", "new\n")
+
+        done = project.orch("run", "quick.yaml")
+
+        assert done.code == 0, done.text
+        assert project.record()["timings"]["uploaded_bytes"] == 8 + len(QUICK)
+
+    def test_too_much_waits_for_the_answer(self, project: Project) -> None:
+        project.write("quick.yaml", QUICK)
+        project.write("large.bin", b"first" * 100_000)
+        project.orch("run", "quick.yaml")
+        project.write("large.bin", b"other" * 100_000)
+        project.orch("run", "quick.yaml")
+        project.write("large.bin", b"first" * 100_000)
+
+        done = project.orch("run", "quick.yaml")
+
+        assert done.code == 0, done.text
+        assert project.record()["timings"]["uploaded_bytes"] == 0
 
 
 class TestKeptConnection:

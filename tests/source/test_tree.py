@@ -113,3 +113,28 @@ class TestEscapes:
 
         assert tree._escapes(path, "/".join(target)) >= ends_outside
         assert tree._escapes(path, "/".join(target)) <= left
+
+
+class TestNewBlobs:
+    def test_only_contents_that_the_old_tree_did_not_have(self, project: Project) -> None:
+        for name in ("kept", "edited", "moved", "gone", "odd\nname"):
+            project.write(name, f"{name} first\n")
+        old = take(project)
+        project.write("edited", "edited second\n")
+        project.write("odd\nname", "odd second\n")
+        project.write("added", "added\n")
+        (project.path / "kept").chmod(0o755)
+        (project.path / "moved").rename(project.path / "elsewhere")
+        (project.path / "gone").unlink()
+        new = take(project)
+
+        found = tree.new_blobs(new.repository.git, old.tree, new.tree)
+
+        blobs = {entry.path: entry.blob for entry in tree.entries(new.manifest)}
+        assert sorted(found) == sorted(blobs[n] for n in ("added", "edited", "odd\nname"))
+
+    def test_nothing_without_the_old_tree(self, project: Project) -> None:
+        project.write("a", "a\n")
+        taken = take(project)
+
+        assert tree.new_blobs(taken.repository.git, "12" * 20, taken.tree) == []
