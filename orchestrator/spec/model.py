@@ -38,9 +38,7 @@ _EXPECTED = {
 class Model(BaseModel):
     """What a person writes: immutable, and without room for a misspelt key."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def validate(model: type[M], document: Document) -> M:

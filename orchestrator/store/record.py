@@ -12,7 +12,7 @@ State = Literal["created", "running", "ended", "home"]
 class _Part(BaseModel):
     """Unknown keys are kept on reading: a newer `orch` may have written the file."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
 
 class Sealed(_Part):
