@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GROUND = {"agent", "errors"}
 FIRST = {"spec", "source", "store", *GROUND}
 SECOND = {"link", "verdict", "preflight", *FIRST}
-WIRE = {"agent.frames", "agent.journal", "agent.manifest"}
+WIRE = {"agent.bitmap", "agent.frames", "agent.journal", "agent.manifest"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "agent": set(),
@@ -29,8 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "reading": {"report", "diff", *SECOND},
     "finish": {"reading", "report", "diff", *SECOND},
     "resume": {"reading", "finish", "report", "diff", *SECOND},
-    "order": FIRST,
-    "run": {"order", "finish", "report", "diff", *SECOND},
+    "run": {"finish", "report", "diff", *SECOND},
     "rounds": {"reading", "report", "diff", *SECOND},
     "review": {"reading", "rounds", "report", "diff", *SECOND},
     "__main__": {"cli"},

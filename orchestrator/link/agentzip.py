@@ -6,6 +6,7 @@ The zip is the same bytes for the same files: a host that unpacked it before use
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.util
 import io
 import zipfile
@@ -18,20 +19,30 @@ _GUARD = _HERE.parent.parent / "preflight" / "guard.py"
 
 
 @functools.cache
+def name() -> str:
+    """A name for this very agent: of the same files the same, of others another."""
+    digest = hashlib.sha256()
+    for member, content in sorted(_members().items()):
+        digest.update(f"{member}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:20]
+
+
+@functools.cache
 def build() -> bytes:
     """The zip."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, content in sorted(_members().items()):
-            archive.writestr(zipfile.ZipInfo(name, _FIXED_TIME), content, zipfile.ZIP_DEFLATED)
+        for member, content in sorted(_members().items()):
+            archive.writestr(zipfile.ZipInfo(member, _FIXED_TIME), content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 
+@functools.cache
 def _members() -> dict[str, bytes]:
     members = {"orchestrator/__init__.py": b""}
     for path in _AGENT.rglob("*.py"):
-        name = path.relative_to(_AGENT).as_posix()
-        members[f"orchestrator/agent/{name}"] = path.read_bytes()
+        members[f"orchestrator/agent/{path.relative_to(_AGENT).as_posix()}"] = path.read_bytes()
     members["pynvml.py"] = _module_source("pynvml")
     if _GUARD.is_file():
         members["orchestrator/agent/payload/preflight_guard.py"] = _GUARD.read_bytes()

@@ -31,11 +31,11 @@ def take(count):
     return data
 head = json.loads(take(struct.unpack("!I", take(4))[0]).decode("utf-8"))
 body = take(head["size"])
-if hashlib.sha256(body).hexdigest() != head["sha256"]:
+if body and hashlib.sha256(body).hexdigest() != head["sha256"]:
     sys.stderr.write("orch: the agent arrived damaged: does a start-up file read the input?\\n")
     sys.exit(99)
 top = os.path.join(os.path.abspath(os.path.expanduser(head["root"])), "agents")
-home = os.path.join(top, head["sha256"][:20])
+home = os.path.join(top, head["name"])
 def unpacked(folder):
     fresh = tempfile.mkdtemp(prefix=".part-", dir=folder)
     try:
@@ -52,6 +52,9 @@ def install():
     except OSError:
         shutil.rmtree(fresh, ignore_errors=True)
 if not os.path.isdir(home):
+    if not body:
+        sys.stderr.write("orch: the agent is not here any more\\n")
+        sys.exit(95)
     try:
         install()
     except OSError as error:
@@ -89,6 +92,7 @@ COMMAND = f"sh -c '{_SHELL_CODE}'"
 assert "'" not in _SHELL_CODE, "the command must survive one pair of single quotes"
 
 EXIT_CODES = {
+    95: "the agent that was there is gone",
     96: "the link closed before the host said anything",
     97: "its python3 is older than 3.8",
     98: "the stream ended before the agent was there",
@@ -98,16 +102,22 @@ EXIT_CODES = {
 }
 
 
-def opening(agent: bytes, *, root: str, interpreter: str | None) -> bytes:
+def opening(agent: bytes, *, name: str, root: str, interpreter: str | None) -> bytes:
     """Everything before the first frame.
 
     Args:
-        agent: the zip of the agent.
+        agent: the zip of the agent; empty where the host is known to have it.
+        name: the directory it is unpacked into, which names its content.
         root: the directory on the host, `~` allowed.
         interpreter: the one the shell is to start; None where no shell is in between.
     """
     head = json.dumps(
-        {"size": len(agent), "sha256": hashlib.sha256(agent).hexdigest(), "root": root}
+        {
+            "size": len(agent),
+            "sha256": hashlib.sha256(agent).hexdigest(),
+            "name": name,
+            "root": root,
+        }
     ).encode("utf-8")
     first_line = b"" if interpreter is None else interpreter.encode("utf-8") + b"\n"
     return first_line + struct.pack("!I", len(head)) + head + agent

@@ -117,6 +117,11 @@ def provide(name: str, host: Host) -> None:
     process.returncode = 0
 
 
+def is_there(name: str, host: Host) -> bool:
+    """Whether a courier seems to wait for this host; only `borrow` can tell."""
+    return is_wanted(host) and _socket_path(name, host).exists()
+
+
 def dismiss(name: str, host: Host) -> bool:
     """End this host's courier; False when there is none."""
     path = _socket_path(name, host).with_suffix(".pid")
@@ -133,7 +138,7 @@ def is_wanted(host: Host) -> bool:
 
 def _socket_path(name: str, host: Host) -> Path:
     """One courier for one way to one host with one version of the agent."""
-    key = name + host.model_dump_json() + hashlib.sha256(agentzip.build()).hexdigest()
+    key = name + host.model_dump_json() + agentzip.name()
     file = f"{hashlib.sha256(key.encode('utf-8')).hexdigest()[:16]}.sock"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     path = cache / "orch" / file
@@ -202,6 +207,7 @@ class _Courier:
         pipe.write(
             bootstrap.opening(
                 agentzip.build(),
+                name=agentzip.name(),
                 root=self._host.root,
                 interpreter=carriers.first_line(self._host),
             )

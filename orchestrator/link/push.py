@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 from orchestrator.agent import bitmap
 from orchestrator.errors import ProtocolError, Unreachable
-from orchestrator.link import outflow
+from orchestrator.link import agentzip, outflow
 from orchestrator.link.session import LinkLost, Session
 from orchestrator.source import size, tree, wire
 from orchestrator.source.snapshot import Snapshot
+from orchestrator.store.sent import Sent
 
 NEED_DEADLINE_S = 120.0
 LENT_DEADLINE_S = 5.0
@@ -29,6 +30,10 @@ AHEAD_BYTES = 256 << 10
 _PARCEL = struct.Struct("!IBQQ")
 
 Progress = Callable[[int, int], None]
+
+
+def _nothing() -> None:
+    """For a caller who has nothing else to do."""
 
 
 @dataclass(frozen=True)
@@ -44,21 +49,39 @@ class Order:
     max_bytes: int
 
 
-def push(session: Session, order: Order, progress: Progress, *, last_tree: str | None) -> None:
+def push(
+    session: Session,
+    order: Order,
+    progress: Progress,
+    *,
+    last: Sent | None,
+    meanwhile: Callable[[], None] = _nothing,
+) -> None:
     """Send a tree and its plan; returns when the supervisor on the host has taken over.
 
     Args:
         progress: called with the bytes sent and the bytes in all, first when none is sent
             yet; the last call comes before the host can know that it has everything.
-        last_tree: the tree this host was sent last; None when it has never seen this code.
+        last: what this host was sent last; None when it has never seen this code.
+        meanwhile: something to do while the host thinks about its answer.
 
     Raises:
         SourceError: the host lacks more than `max_bytes`; nothing was sent.
         Refused: the host will not run it.
     """
     wanted = _blob_names(order.snapshot)
-    ahead = {} if session.is_lent and last_tree is None else _presumed(order, wanted, last_tree)
-    missing = _hear_what_is_missing(session, order, wanted, ahead, progress)
+    ahead = {} if session.is_lent and last is None else _presumed(order, wanted, last)
+
+    def ask(has_agent: bool) -> None:
+        facts = {"plan": order.plan_json, "secrets": dict(order.secrets)}
+        session.open("run", has_agent=has_agent, ahead=bitmap.encode(wanted, ahead), **facts)
+        outflow.send(session, "manifest", iter([order.snapshot.manifest]))
+        if ahead:
+            _send_blobs(session, order.snapshot, ahead, progress)
+
+    has_agent = last is not None and last.agent == agentzip.name()
+    _be_welcome(session, ask, has_agent, meanwhile)
+    missing = _missing(session, wanted)
     if missing:
         sizes = _sizes(order.snapshot, missing)
         _check_size(order, {**ahead, **sizes})
@@ -66,45 +89,38 @@ def push(session: Session, order: Order, progress: Progress, *, last_tree: str |
     session.expect("started", START_DEADLINE_S)
 
 
-def _presumed(order: Order, wanted: Sequence[str], last_tree: str | None) -> dict[str, int]:
+def _presumed(order: Order, wanted: Sequence[str], last: Sent | None) -> dict[str, int]:
     """What the host lacks as far as can be told from here, with sizes; nothing when too large."""
     snapshot = order.snapshot
-    if last_tree is None:
+    if last is None:
         found, most = list(wanted), order.max_bytes
     else:
-        found, most = tree.new_blobs(snapshot.repository.git, last_tree, snapshot.tree), AHEAD_BYTES
+        found, most = tree.new_blobs(snapshot.repository.git, last.tree, snapshot.tree), AHEAD_BYTES
     sizes = _sizes(snapshot, found)
     if sum(sizes.values()) > min(most, order.max_bytes):
         return {}
     return {blob: sizes[blob] for blob in wanted if blob in sizes}
 
 
-def _hear_what_is_missing(
-    session: Session,
-    order: Order,
-    wanted: Sequence[str],
-    ahead: Mapping[str, int],
-    progress: Progress,
-) -> list[str]:
-    """Ask, and hear which other blobs the host lacks, in the order of the manifest."""
-
-    def ask() -> None:
-        chosen = bitmap.encode(wanted, ahead)
-        session.open("run", plan=order.plan_json, secrets=dict(order.secrets), ahead=chosen)
-        outflow.send(session, "manifest", iter([order.snapshot.manifest]))
-        if ahead:
-            _send_blobs(session, order.snapshot, ahead, progress)
-
+def _be_welcome(
+    session: Session, ask: Callable[[bool], None], has_agent: bool, meanwhile: Callable[[], None]
+) -> None:
+    """Ask, and ask again in full when the link was lent and dead, or the agent is there no more."""
     try:
-        ask()
+        ask(has_agent)
+        meanwhile()
         session.expect("welcome", LENT_DEADLINE_S if session.is_lent else NEED_DEADLINE_S)
     except (Unreachable, LinkLost):
-        if not session.is_lent:
+        is_agent_missed = has_agent and not session.greeted
+        if not (session.is_lent or is_agent_missed):
             raise
-        # The link died a moment ago and nobody knew: nothing was started there.
         session.connect_anew()
-        ask()
+        ask(False)
         session.expect("welcome", NEED_DEADLINE_S)
+
+
+def _missing(session: Session, wanted: Sequence[str]) -> list[str]:
+    """What the host lacks besides what went ahead, in the order of the manifest."""
     need = session.expect("need", NEED_DEADLINE_S)
     try:
         return bitmap.decode(wanted, str(need["bitmap"]))

@@ -84,11 +84,13 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def open(self, action: str, **facts: Any) -> None:
-        """Send the agent and say what is wanted, all in one breath."""
-        opening = bootstrap.opening(
-            agentzip.build(), root=self._host.root, interpreter=carriers.first_line(self._host)
-        )
+    def open(self, action: str, *, has_agent: bool = False, **facts: Any) -> None:
+        """Send the agent and say what is wanted, all in one breath.
+
+        Args:
+            has_agent: the host is believed to have this agent, which is not sent then; if it has
+                not, the link ends before the greeting.
+        """
         hello = {
             "type": "hello",
             "protocol": frames.PROTOCOL,
@@ -98,7 +100,16 @@ class Session:
             **facts,
         }
         # Behind a lent connection the agent has been started already.
-        self._write((b"" if self.is_lent else opening) + frames.message(hello))
+        opening = b"" if self.is_lent else self._opening(has_agent)
+        self._write(opening + frames.message(hello))
+
+    def _opening(self, has_agent: bool) -> bytes:
+        return bootstrap.opening(
+            b"" if has_agent else agentzip.build(),
+            name=agentzip.name(),
+            root=self._host.root,
+            interpreter=carriers.first_line(self._host),
+        )
 
     def leave(self) -> None:
         """Close without waiting: everything that matters has been said and heard."""

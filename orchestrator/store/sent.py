@@ -1,37 +1,46 @@
-"""Which tree of this project each host was sent last: what it most likely has still.
+"""What each host was sent last of this project, and so most likely has still.
 
-Only ever a guess, since a sweep or a new root may have emptied the host's store: it saves a
-question, and the host's answer decides.
+Only ever a guess, since a sweep or a new root may have emptied the host's store: it saves bytes and
+a question, and the host's answer decides.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.store.rundir import write_atomically
 
-UNKNOWN = "?"
 _FILE = ".visited"
+_UNKNOWN = "?"
 
 
-def last_tree(artifacts: Path, host: str) -> str | None:
-    """The tree; `UNKNOWN` when an upload was cut; None when the host was never visited."""
+@dataclass(frozen=True)
+class Sent:
+    """The tree, and the name of the agent; `?` after an upload that was cut."""
+
+    tree: str = _UNKNOWN
+    agent: str = _UNKNOWN
+
+
+def last(artifacts: Path, host: str) -> Sent | None:
+    """What a host was sent; None when it was never visited."""
     return _read(artifacts).get(host)
 
 
-def note(artifacts: Path, host: str, tree: str) -> None:
-    """Remember that a host has this tree, or that nobody can tell (`UNKNOWN`)."""
+def note(artifacts: Path, host: str, sent: Sent) -> None:
+    """Remember what a host has now."""
     known = _read(artifacts)
-    if known.get(host) != tree:
-        known[host] = tree
-        lines = (f"{name}\t{last}\n" for name, last in known.items())
+    if known.get(host) != sent:
+        known[host] = sent
+        lines = (f"{name}\t{one.tree}\t{one.agent}\n" for name, one in known.items())
         write_atomically(artifacts / _FILE, "".join(lines))
 
 
-def _read(artifacts: Path) -> dict[str, str]:
+def _read(artifacts: Path) -> dict[str, Sent]:
     try:
         lines = (artifacts / _FILE).read_text("utf-8").splitlines()
     except (FileNotFoundError, UnicodeDecodeError):
         return {}
-    parts = (line.partition("\t") for line in lines)
-    return {name: tree or UNKNOWN for name, _, tree in parts}
+    fields = (line.split("\t") for line in lines)
+    return {name: Sent(*rest) for name, *rest in fields if len(rest) <= 2}

@@ -19,8 +19,12 @@ def start(argv: list[str], opening: bytes) -> subprocess.CompletedProcess[bytes]
     return subprocess.run(argv, input=opening, capture_output=True, timeout=60, check=False)
 
 
-def opening(root: Path, interpreter: str | None = sys.executable) -> bytes:
-    return bootstrap.opening(agentzip.build(), root=str(root), interpreter=interpreter)
+def opening(
+    root: Path, interpreter: str | None = sys.executable, *, agent: bytes | None = None
+) -> bytes:
+    body = agentzip.build() if agent is None else agent
+    name = agentzip.name()
+    return bootstrap.opening(body, name=name, root=str(root), interpreter=interpreter)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -78,6 +82,22 @@ def test_a_damaged_agent_is_not_run(tmp_path: Path) -> None:
 
     assert done.returncode == 99
     assert b"damaged" in done.stderr
+
+
+def test_an_agent_that_is_there_is_not_needed_again(tmp_path: Path) -> None:
+    start(list(bootstrap.ARGV), opening(tmp_path / "root"))
+
+    done = start(list(bootstrap.ARGV), opening(tmp_path / "root", agent=b""))
+
+    assert done.stdout.startswith(GREETING), done.stderr
+
+
+def test_an_agent_that_is_there_no_more_is_missed(tmp_path: Path) -> None:
+    done = start(list(bootstrap.ARGV), opening(tmp_path / "root", agent=b""))
+
+    assert done.returncode == 95
+    assert b"the agent is not here any more" in done.stderr
+    assert not (tmp_path / "root").exists()
 
 
 def test_a_cut_stream_says_so(tmp_path: Path) -> None:

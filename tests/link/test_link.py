@@ -437,6 +437,23 @@ class TestWhatGoesAhead:
         assert done.code == 0, done.text
         assert project.record()["timings"]["uploaded_bytes"] == 8 + len(QUICK)
 
+    def test_the_agent_goes_once(self, project: Project, trusted_ssh: SshServer) -> None:
+        project.write("quick.yaml", QUICK)
+        carried = []
+        with slowlink.running(trusted_ssh.port, round_trip_s=0.0, bits_per_s=1e9) as link:
+            behind(project, trusted_ssh, link.port)
+            for gone in (False, False, True):
+                if gone:
+                    shutil.rmtree(project.home / ".orch" / "agents")
+                before = link.carried_bytes
+                done = project.orch("run", "quick.yaml", "--host", "far")
+                assert done.code == 0, done.text
+                carried.append(link.carried_bytes - before)
+
+        first, again, missed = carried
+        assert again < first - 150_000
+        assert missed > again + 150_000, "sent anew after a login in vain"
+
     def test_too_much_waits_for_the_answer(self, project: Project) -> None:
         project.write("quick.yaml", QUICK)
         project.write("large.bin", b"first" * 100_000)

@@ -5,25 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 from orchestrator.store import sent
+from orchestrator.store.sent import Sent
 
 
 def test_each_host_has_a_tree_of_its_own(tmp_path: Path) -> None:
-    sent.note(tmp_path, "near", "a" * 40)
-    sent.note(tmp_path, "far away", "b" * 40)
-    sent.note(tmp_path, "near", "c" * 40)
+    sent.note(tmp_path, "near", Sent("a" * 40, "agent"))
+    sent.note(tmp_path, "far away", Sent("b" * 40, "agent"))
+    sent.note(tmp_path, "near", Sent("c" * 40, "other"))
 
-    assert sent.last_tree(tmp_path, "near") == "c" * 40
-    assert sent.last_tree(tmp_path, "far away") == "b" * 40
-    assert sent.last_tree(tmp_path, "other") is None
+    assert sent.last(tmp_path, "near") == Sent("c" * 40, "other")
+    assert sent.last(tmp_path, "far away") == Sent("b" * 40, "agent")
+    assert sent.last(tmp_path, "other") is None
 
 
-def test_a_visit_whose_tree_nobody_knows(tmp_path: Path) -> None:
+def test_a_visit_of_which_nobody_knows_more(tmp_path: Path) -> None:
     (tmp_path / ".visited").write_text("near\n", "utf-8")
 
-    assert sent.last_tree(tmp_path, "near") == sent.UNKNOWN
+    assert sent.last(tmp_path, "near") == Sent()
 
 
 def test_a_damaged_file_means_that_nothing_is_known(tmp_path: Path) -> None:
     (tmp_path / ".visited").write_bytes(b"near\t\xff\n")
+    assert sent.last(tmp_path, "near") is None
 
-    assert sent.last_tree(tmp_path, "near") is None
+    (tmp_path / ".visited").write_text("near\ta\tb\tc\n", "utf-8")
+    assert sent.last(tmp_path, "near") is None
