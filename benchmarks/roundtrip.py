@@ -192,18 +192,22 @@ def measure_tree(rounds: int) -> None:
         git(place.project, "init", "-q")
         git(place.project, "add", "-A")
         git(place.project, "commit", "-q", "-m", "tree")
+        names = list(variants)
         for number in range(rounds):
-            for name, run in variants.items():
+            # In turns: whoever comes first meets what is left of removing the round before.
+            for name in (*names[number % 4 :], *names[: number % 4]):
+                run = variants[name]
                 root = f"{name}-{number}"
                 samples.setdefault(("cold", name), []).append(timed(partial(run, place, root)))
-                wait_for_courier(place, name)
+                wait_for_what_goes_on(place, name, root)
                 samples.setdefault(("unchanged", name), []).append(timed(partial(run, place, root)))
-                wait_for_courier(place, name)
+                wait_for_what_goes_on(place, name, root)
                 changed = place.project / "dir3" / "file3.py"
                 changed.write_text(changed.read_text("ascii") + f"\n# {number} {name}\n", "ascii")
                 samples.setdefault(("one changed", name), []).append(
                     timed(partial(run, place, root))
                 )
+                wait_for_what_goes_on(place, name, root)
                 close_courier(place, name)
                 print(f"round {number}: {name} done", flush=True)
             for name in variants:
@@ -224,13 +228,25 @@ def measure_tree(rounds: int) -> None:
             )
 
 
-def wait_for_courier(place: Scene, name: str) -> None:
-    """The connection that `keep_open` holds is made behind the run before; people take longer."""
-    end = time.monotonic() + 10
-    while name == "kept" and time.monotonic() < end:
-        if list((place.folder / "home" / ".cache" / "orch").glob("*.sock")):
+def wait_for_what_goes_on(place: Scene, name: str, root: str) -> None:
+    """What a run leaves going: a spare checkout there, the kept connection here.
+
+    People take longer than that between two runs, and two cores would share it with the next one.
+    """
+    if name not in ("orch", "kept"):
+        return
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        time.sleep(0.1)
+        spares = place.remote / root / "spares"
+        names = [path.name for path in spares.iterdir()] if spares.exists() else []
+        has_spare = bool(names) and not any(name.startswith(".") for name in names)
+        cache = place.folder / "home" / ".cache" / "orch"
+        if has_spare and (name == "orch" or list(cache.glob("*.sock"))):
+            # Behind its socket the courier still logs in and starts an agent.
+            time.sleep(0 if name == "orch" else 2.0)
             return
-        time.sleep(0.05)
+    raise SystemExit(f"{name}: no spare checkout, or no courier, after 20 s")
 
 
 def close_courier(place: Scene, name: str) -> None:

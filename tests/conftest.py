@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.store.rundir import run_dirs
 from tests.hosts import sshd
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -106,8 +107,8 @@ class Project:
 
     @property
     def runs(self) -> list[Path]:
-        found = (self.path / "artifacts").glob("*/run.json")
-        return sorted(path.parent for path in found)
+        """Oldest first, also where two began within the same second."""
+        return [run.path for run in run_dirs(self.path / "artifacts")]
 
     @property
     def last_run(self) -> Path:

@@ -34,7 +34,7 @@ class Conversation:
         self._write(frames.GREETING)
 
     def set_compression(self, wanted: bool) -> None:
-        self._packer = Packer(level=1 if wanted else 0)
+        self._packer = Packer(frames.lightly if wanted else None)
 
     def close(self) -> None:
         os.close(self._source)

@@ -12,7 +12,7 @@ import json
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, Union
+from typing import Any, Callable, Dict, Iterator, Optional, Union
 
 PROTOCOL = 1
 # The agent says this before its first frame; anything in front of it is shell noise.
@@ -49,6 +49,7 @@ class Data:
 
 
 Frame = Union[Dict[str, Any], Data]
+Deflate = Callable[[bytes], bytes]
 
 
 def message(content: dict[str, Any]) -> bytes:
@@ -61,39 +62,46 @@ def message(content: dict[str, Any]) -> bytes:
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise FrameError(f"a message of {len(payload)} bytes; {MAX_PAYLOAD_BYTES} are the limit")
     if len(payload) > 512:
-        packed = zlib.compress(payload, 1)
+        packed = lightly(payload)
         return _HEADER.pack(len(packed), MESSAGE, DEFLATED) + packed
     return _HEADER.pack(len(payload), MESSAGE, 0) + payload
 
 
-class Packer:
-    """Makes data frames; deflates at `level` (0: never) while that pays.
+def lightly(payload: bytes) -> bytes:
+    """Deflate in little time: a host's processors belong to its jobs."""
+    return zlib.compress(payload, 1)
 
-    A piece that does not shrink switches compression off for the next pieces of its stream.
+
+class Packer:
+    """Makes data frames; deflates, in the way it is told, while that pays.
+
+    A piece that does not shrink switches deflating off for the next pieces of its stream.
     """
 
     _REST_PIECES = 15
 
-    def __init__(self, *, level: int = 1) -> None:
-        self.level = level
+    def __init__(self, deflate: Optional[Deflate] = lightly) -> None:
+        self.deflate = deflate
         self._rest: dict[str, int] = {}
 
     def data(self, stream: str, offset: int, body: bytes) -> bytes:
         name = stream.encode("utf-8")
         head = _DATA_HEADER.pack(offset, len(name)) + name
-        packed = self._deflated(stream, head + body) if self.level else None
+        packed = self._deflated(stream, head + body)
         if packed is not None:
             return _HEADER.pack(len(packed), DATA, DEFLATED) + packed
         return b"".join((data_head(stream, offset, len(body)), body))
 
     def _deflated(self, stream: str, payload: bytes) -> bytes | None:
+        if self.deflate is None:
+            return None
         resting = self._rest.get(stream, 0)
         if resting:
             self._rest[stream] = resting - 1
             return None
         if len(payload) < 128:
             return None
-        packed = zlib.compress(payload, self.level)
+        packed = self.deflate(payload)
         if len(packed) > 0.9 * len(payload):
             self._rest[stream] = self._REST_PIECES
             return None

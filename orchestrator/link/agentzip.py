@@ -32,7 +32,7 @@ def name() -> str:
 def build() -> bytes:
     """The zip."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for member, content in sorted(_members().items()):
             archive.writestr(zipfile.ZipInfo(member, _FIXED_TIME), content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()

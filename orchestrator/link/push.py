@@ -149,7 +149,7 @@ def _send_blobs(
     def chunks() -> Iterator[bytes]:
         sent = sent_before
         for parcel, pieces in wire.parcels(
-            snapshot.repository.git, blobs, as_deflated=lambda: session.packer.level == 0
+            snapshot.repository.git, blobs, as_deflated=lambda: session.packer.deflate is None
         ):
             yield _PARCEL.pack(
                 parcel.index, parcel.encoding, parcel.wire_bytes, parcel.content_bytes

@@ -11,15 +11,13 @@ from typing import Any
 from orchestrator.agent import frames
 from orchestrator.agent.frames import GREETING, Data, Frame, FrameError, Packer, StreamEnded
 from orchestrator.errors import EvidenceError, InternalError, OrchError, ProtocolError, Unreachable
-from orchestrator.link import agentzip, bootstrap, carriers, courier
+from orchestrator.link import agentzip, bootstrap, carriers, courier, deflate
 from orchestrator.link.pipe import Pipe
 from orchestrator.spec.hosts import Host
 
 # The agent says something every 5 s; three missed words, and the link counts as dead.
 SILENCE_S = 20.0
 PING_S = 10.0
-# zlib's: a good start for a link of some megabytes a second; `outflow` adapts it.
-FIRST_LEVEL = 3
 _MAX_NOISE_BYTES = 1 << 20
 _QUEUED_FRAMES = 64
 _LAST_WORDS_S = 2.0
@@ -59,7 +57,7 @@ class Session:
         lent = courier.borrow(name, host) if borrow else None
         self.is_lent = lent is not None
         # Deflating costs more than a local pipe or a fast bus would.
-        self.packer = Packer(level=0 if host.carrier == "local" else FIRST_LEVEL)
+        self.packer = Packer(None if host.carrier == "local" else deflate.quickly)
         self._start(lent or carriers.open_pipe(name, host))
 
     def _start(self, pipe: Pipe) -> None:

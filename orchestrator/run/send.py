@@ -35,6 +35,7 @@ def send(state: Run) -> Run | int:
     assert prepared is not None
     assert taken is not None
     assert plan is not None
+    assert state.host is not None
     assert state.session is not None
     assert state.folder is not None
     assert state.record is not None
@@ -48,11 +49,11 @@ def send(state: Run) -> Run | int:
     try:
         order = Order(taken, plan.to_json(), state.secrets, prepared.experiment.max_upload)
         artifacts = state.folder.path.parent
-        last = sent.last(artifacts, state.host_name)
+        last = sent.last(artifacts, state.host.place)
         if last is None:
-            sent.note(artifacts, state.host_name, Sent())
+            sent.note(artifacts, state.host.place, Sent())
         push(state.session, order, progress, last=last, meanwhile=_load_the_end)
-        sent.note(artifacts, state.host_name, Sent(taken.tree, agentzip.name()))
+        sent.note(artifacts, state.host.place, Sent(taken.tree, agentzip.name()))
     except (InputError, Refused):
         _forget(state)
         raise

@@ -81,6 +81,11 @@ class Host(Model):
     def carrier(self) -> str:
         return next(name for name in CARRIERS if getattr(self, name))
 
+    @property
+    def place(self) -> str:
+        """The way there and the root: entries that share both share what lies there."""
+        return repr((self.carrier, getattr(self, self.carrier), self.ssh_config, self.root))
+
 
 class Hosts(Model):
     """The whole file."""

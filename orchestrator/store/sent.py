@@ -1,11 +1,12 @@
 """What each host was sent last of this project, and so most likely has still.
 
-Only ever a guess, since a sweep or a new root may have emptied the host's store: it saves bytes and
-a question, and the host's answer decides.
+Only ever a guess, since a sweep may have emptied the host's store: it saves bytes and a question,
+and the host's answer decides.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,18 +24,23 @@ class Sent:
     agent: str = _UNKNOWN
 
 
-def last(artifacts: Path, host: str) -> Sent | None:
-    """What a host was sent; None when it was never visited."""
-    return _read(artifacts).get(host)
+def last(artifacts: Path, place: str) -> Sent | None:
+    """What was sent to a place (`Host.place`); None when it was never visited."""
+    return _read(artifacts).get(_key(place))
 
 
-def note(artifacts: Path, host: str, sent: Sent) -> None:
-    """Remember what a host has now."""
+def note(artifacts: Path, place: str, sent: Sent) -> None:
+    """Remember what lies there now."""
     known = _read(artifacts)
-    if known.get(host) != sent:
-        known[host] = sent
-        lines = (f"{name}\t{one.tree}\t{one.agent}\n" for name, one in known.items())
+    key = _key(place)
+    if known.get(key) != sent:
+        known[key] = sent
+        lines = (f"{one}\t{has.tree}\t{has.agent}\n" for one, has in known.items())
         write_atomically(artifacts / _FILE, "".join(lines))
+
+
+def _key(place: str) -> str:
+    return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def _read(artifacts: Path) -> dict[str, Sent]:
@@ -43,4 +49,4 @@ def _read(artifacts: Path) -> dict[str, Sent]:
     except (FileNotFoundError, UnicodeDecodeError):
         return {}
     fields = (line.split("\t") for line in lines)
-    return {name: Sent(*rest) for name, *rest in fields if len(rest) <= 2}
+    return {key: Sent(*rest) for key, *rest in fields if len(rest) == 2}

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.errors import InputError, SpecError
 from orchestrator.spec.document import parse
-from orchestrator.spec.hosts import Hosts, find_host, load_hosts
+from orchestrator.spec.hosts import Host, Hosts, find_host, load_hosts
 from orchestrator.spec.model import validate
 
 
@@ -64,3 +64,11 @@ def test_an_unknown_host_names_the_nearest_one(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="did you mean `h200`"):
         find_host("h100", [path])
+
+
+def test_entries_that_lead_to_the_same_root_are_one_place() -> None:
+    first = Host(ssh="gpu-1")
+
+    assert Host(ssh="gpu-1", python="/opt/python3", keep_open="10m").place == first.place
+    assert Host(ssh="gpu-1", root="/scratch/orch").place != first.place
+    assert Host(openssh="gpu-1").place != first.place

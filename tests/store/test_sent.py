@@ -18,15 +18,11 @@ def test_each_host_has_a_tree_of_its_own(tmp_path: Path) -> None:
     assert sent.last(tmp_path, "other") is None
 
 
-def test_a_visit_of_which_nobody_knows_more(tmp_path: Path) -> None:
-    (tmp_path / ".visited").write_text("near\n", "utf-8")
-
-    assert sent.last(tmp_path, "near") == Sent()
-
-
 def test_a_damaged_file_means_that_nothing_is_known(tmp_path: Path) -> None:
-    (tmp_path / ".visited").write_bytes(b"near\t\xff\n")
-    assert sent.last(tmp_path, "near") is None
+    sent.note(tmp_path, "near", Sent("a" * 40, "agent"))
+    path = tmp_path / ".visited"
+    whole = path.read_bytes()
 
-    (tmp_path / ".visited").write_text("near\ta\tb\tc\n", "utf-8")
-    assert sent.last(tmp_path, "near") is None
+    for damaged in (b"\xff" + whole, whole[:30] + b"\n", whole.replace(b"\n", b"\tmore\n")):
+        path.write_bytes(damaged)
+        assert sent.last(tmp_path, "near") is None
