@@ -124,6 +124,25 @@ class Desk:
             self._save(self.review.with_decision(made))
         return made
 
+    def others(self, subject: Subject) -> list[Subject]:
+        """What is open besides a subject and most likely has its cause."""
+        if not subject.like:
+            return []
+        return [s for s in self.open if s.like == subject.like and s.id != subject.id]
+
+    def decide_others(self, subject_id: str, verdict: str, reason: str) -> list[Decision]:
+        """Decide the same on the others that are like a subject; arguments and errors as above."""
+        subject = self._subject(subject_id)
+        with self._lock:
+            self._reread()
+            made = [decision.decide(s, verdict, reason, self.by) for s in self.others(subject)]
+            review = self.review
+            for one in made:
+                review = review.with_decision(one)
+            if made:
+                self._save(review)
+        return made
+
     def undo(self, subject_id: str, known: str | None = None) -> None:
         """Take a decision back; arguments and errors as of `decide`."""
         subject = self._subject(subject_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,6 +57,8 @@ class Card:
     stale: Decision | None
     files: Sequence[File]
     is_image: bool
+    alike: int = 1
+    """How many are open that most likely have its cause, itself included."""
 
     @property
     def state(self) -> str:
@@ -84,6 +87,7 @@ class Card:
 def page(desk: Desk) -> str:
     """The page as it stands now."""
     subjects = sorted(desk.subjects.values(), key=_open_first)
+    alike = Counter(subject.like for subject in desk.open)
     evidence = [found for build in EVIDENCE if (found := build(desk.view)) is not None]
     if desk.comparison is not None:
         evidence.insert(0, against.section(desk.comparison))
@@ -95,7 +99,7 @@ def page(desk: Desk) -> str:
             other=desk.other,
             against=desk.review.against,
             verdict=banner.section(desk.view),
-            cards=[_card(desk, subject) for subject in subjects[:MAX_SUBJECTS]],
+            cards=[_card(desk, subject, alike) for subject in subjects[:MAX_SUBJECTS]],
             hidden=max(len(subjects) - MAX_SUBJECTS, 0),
             open=len(desk.open),
             min_reason=MIN_REASON,
@@ -110,7 +114,7 @@ def _open_first(subject: Subject) -> tuple[bool, int]:
     return not subject.is_open, KINDS.index(subject.kind)
 
 
-def _card(desk: Desk, subject: Subject) -> Card:
+def _card(desk: Desk, subject: Subject, alike: Counter[str]) -> Card:
     now = desk.decided(subject)
     earlier = desk.review.by_subject.get(subject.id)
     files: list[File] = []
@@ -123,6 +127,7 @@ def _card(desk: Desk, subject: Subject) -> Card:
         stale=earlier if now is None else None,
         files=files,
         is_image=bool(files) and all(file.image_type for file in files),
+        alike=alike[subject.like] if subject.like else 1,
     )
 
 

@@ -19,7 +19,7 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from orchestrator.errors import OrchError
-from orchestrator.review.decision import Superseded
+from orchestrator.review.decision import Decision, Superseded
 from orchestrator.review.desk import Desk, Finished
 from orchestrator.review.page import page
 
@@ -167,14 +167,18 @@ class Server:
 
     async def _decide(self, request: Request) -> Response:
         body = await _body(request)
-        made = await run_in_threadpool(
-            self.desk.decide,
-            body.get("subject", ""),
-            body.get("verdict", ""),
-            body.get("reason", ""),
-            body.get("known", ""),
-        )
-        told = {"verdict": made.verdict, "known": made.mark, "open": len(self.desk.open)}
+        subject, verdict, reason = (body.get(key, "") for key in ("subject", "verdict", "reason"))
+        known = body.get("known", "")
+        made = await run_in_threadpool(self.desk.decide, subject, verdict, reason, known)
+        others: list[Decision] = []
+        if body.get("others"):
+            others = await run_in_threadpool(self.desk.decide_others, subject, verdict, reason)
+        told = {
+            "verdict": made.verdict,
+            "known": made.mark,
+            "open": len(self.desk.open),
+            "others": [{"subject": one.subject, "known": one.mark} for one in others],
+        }
         return JSONResponse(told)
 
     async def _undo(self, request: Request) -> Response:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from orchestrator.agent import journal
 from orchestrator.diff.jobs import JOB, Ended
@@ -31,7 +30,8 @@ class Subject:
     """One thing to look at.
 
     `id` is stable: a decision names it in review.yaml. `seen` is what a decision was made on; when
-    it is another one day, the decision no longer holds.
+    it is another one day, the decision no longer holds. `like` says what it has in common with
+    those that most likely have the same cause; empty where each stands for itself.
     """
 
     id: str
@@ -43,7 +43,7 @@ class Subject:
     item: Item | None = None
     record: Record | None = None
     notes: Sequence[str] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    like: str = ""
 
 
 def of_items(items: Sequence[Item]) -> list[Subject]:
@@ -92,7 +92,13 @@ def _of_step(job: JobView) -> Subject:
         is_open=True,
         seen=how_it_ended(job),
         notes=tuple(job.tail[-_TAIL_LINES:]),
+        like=f"step {job.step} {_cause(job)}",
     )
+
+
+def _cause(job: JobView) -> str:
+    how = "" if job.exit_code is None else f", exit code {job.exit_code}"
+    return f"{state_words(job.state)}{how}"
 
 
 def _of_ended(ended: Ended, other: str, step: Subject | None) -> Subject:
@@ -105,6 +111,7 @@ def _of_ended(ended: Ended, other: str, step: Subject | None) -> Subject:
         is_open=True,
         seen=f"{state_words(ended.a)} in {other}; now {now}",
         notes=step.notes if step is not None and ended.kind == JOB else (),
+        like=step.like if step is not None and ended.kind == JOB else "",
     )
 
 
@@ -120,6 +127,7 @@ def _of_metric(metric: MetricDiff, other: str) -> Subject:
         is_open=True,
         seen=f"{state_words(metric.outcome)}; {sides}",
         notes=tuple(filter(None, (metric.step, where, found.reason))),
+        like=f"{metric.metric} {state_words(metric.outcome)}",
     )
 
 
@@ -146,6 +154,7 @@ def _of_item(item: Item) -> Subject:
         seen=seen,
         item=item,
         notes=tuple(filter(None, (where, item.reason))),
+        like=f"{item.metric} {state_words(item.status)}" if item.metric else "",
     )
 
 

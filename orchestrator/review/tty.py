@@ -25,6 +25,8 @@ def review(desk: Desk, console: Console, ask: Ask) -> Finished | None:
         console.print("nothing is open")
         return desk.finish()
     for number, subject in enumerate(waiting, 1):
+        if desk.decided(subject):
+            continue
         console.rule(f"{number} of {len(waiting)}")
         _show(subject, console)
         if not _decided(desk, subject, console, ask):
@@ -35,24 +37,36 @@ def review(desk: Desk, console: Console, ask: Ask) -> Finished | None:
 
 def _decided(desk: Desk, subject: Subject, console: Console, ask: Ask) -> bool:
     """Take one decision, or none yet; False to quit."""
+    keys = KEYS + _for_the_others(desk, subject)
     while True:
         try:
-            key = ask(f"{KEYS}: ").strip().lower()[:1]
+            key = ask(f"{keys}: ").strip()[:1]
         except EOFError:
             return False
-        if key in ("q", "l"):
-            return key == "l"
-        verdict = {"a": "accepted", "r": "rejected"}.get(key)
+        if key.lower() in ("q", "l"):
+            return key.lower() == "l"
+        verdict = {"a": "accepted", "r": "rejected"}.get(key.lower())
         if verdict is None:
             continue
         try:
-            desk.decide(subject.id, verdict, ask("reason: "))
+            reason = ask("reason: ")
+            desk.decide(subject.id, verdict, reason)
+            if key.isupper():
+                desk.decide_others(subject.id, verdict, reason)
         except EOFError:
             return False
         except InputError as error:
             console.print(Text(str(error), style="yellow"))
         else:
             return True
+
+
+def _for_the_others(desk: Desk, subject: Subject) -> str:
+    count = len(desk.others(subject))
+    if not count:
+        return ""
+    those = f"the {count} others" if count > 1 else "the other one"
+    return f"; [A] or [R] also for {those}: {harmless(subject.like)}"
 
 
 def _show(subject: Subject, console: Console) -> None:

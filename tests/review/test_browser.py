@@ -124,6 +124,24 @@ def test_a_review_from_the_first_look_to_the_end(
     assert after.ledger.read_text("utf-8") == before.ledger.read_text("utf-8")
 
 
+def test_one_answer_for_all_that_are_alike(project: Project, after: RunDir) -> None:
+    with review(project, after.run_id) as served, visit(served.url, width=390) as seen:
+        one, two = card(seen, "time.one"), card(seen, "time.two")
+        one.get_by_label("all 2 like it").check()
+        one.get_by_label("Reason").fill("the shift is meant")
+        look(seen)
+
+        one.get_by_role("button", name="Accept").click()
+
+        two.locator("[data-shows-state]", has_text="accepted").wait_for()
+        assert two.get_by_label("Reason").input_value() == "the shift is meant"
+        assert not two.get_by_label("all 2 like it").is_visible()
+        assert seen.page.locator("#open-count").inner_text() == "1"
+        two.get_by_role("button", name="Undo").click()
+        two.locator("[data-shows-state]", has_text="open").wait_for()
+        assert seen.messages == []
+
+
 def test_the_later_of_two_tabs_and_one_without_a_server_are_told_so(
     project: Project, after: RunDir
 ) -> None:

@@ -91,12 +91,25 @@ def test_decisions_go_through(client: httpx.Client, server: Server) -> None:
     full = {**short, "reason": "the tails cost three microseconds"}
     told = client.post("/secret/decide", json=full)
     known = told.json()["known"]
-    assert told.json() == {"verdict": "accepted", "open": 2, "known": known}
+    assert told.json() == {"verdict": "accepted", "open": 2, "known": known, "others": []}
     back = {"subject": SUBJECT, "known": known}
     assert client.post("/secret/undo", json=back).json() == {"open": 3}
     done = client.post("/secret/finish", json={})
     assert done.json()["open"] == 3
     assert server.finished is not None
+
+
+def test_one_answer_for_all_that_are_alike(client: httpx.Client, server: Server) -> None:
+    both = {"subject": SUBJECT, "verdict": "rejected", "reason": "too slow", "others": "yes"}
+
+    told = client.post("/secret/decide", json=both).json()
+
+    (other,) = told["others"]
+    assert other["subject"] == "ledger:time.two"
+    assert told["open"] == 1
+    kept = server.desk.decided(server.desk.subjects["ledger:time.two"])
+    assert kept is not None
+    assert (kept.verdict, kept.reason, kept.mark) == ("rejected", "too slow", other["known"])
 
 
 def test_a_page_that_knew_of_no_decision_cannot_replace_one(

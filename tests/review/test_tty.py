@@ -58,3 +58,30 @@ def test_leaving_keeps_what_was_decided(view: RunView) -> None:
 def test_the_end_of_input_leaves_too(view: RunView) -> None:
     done, _ = told(Desk(view), "a")
     assert done is None
+
+
+def test_a_capital_letter_answers_for_all_that_are_alike(view: RunView) -> None:
+    desk = Desk(view)
+    questions: list[str] = []
+    answers = iter(["A", "the shift is meant", "l"])
+
+    def ask(question: str) -> str:
+        questions.append(question)
+        return next(answers)
+
+    done = tty.review(desk, Console(file=io.StringIO()), ask)
+
+    assert done is not None
+    assert "[A]" not in questions[2], "nothing is like it"
+    assert "[A] or [R] also for the other one: time miss" in questions[0]
+    assert [s.id for s in desk.open] == ["ledger:never"]
+    assert {d.reason for d in desk.review.decisions} == {"the shift is meant"}
+
+
+def test_what_was_decided_otherwise_stays(view: RunView) -> None:
+    desk = Desk(view)
+    desk.decide("ledger:time.two", "rejected", "too slow")
+
+    told(desk, "A", "the shift is meant", "l")
+
+    assert [d.verdict for d in desk.review.decisions] == ["rejected", "accepted"]

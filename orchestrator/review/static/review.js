@@ -57,8 +57,15 @@ const decide = async (card, verdict) => {
     if (verdict === "accepted" && [...reason.trim()].length < LEAST) {
       throw new Error(`accepting needs a reason of at least ${LEAST} characters`);
     }
-    const told = await post("decide", { subject, verdict, reason, known });
+    const others = find("[data-others]", card)?.checked ? "yes" : "";
+    const told = await post("decide", { subject, verdict, reason, known, others });
     show(card, told.verdict, told);
+    told.others.forEach((one) => {
+      const other = find(`.card[data-subject="${CSS.escape(one.subject)}"]`);
+      if (!other) return;
+      find("textarea", other).value = reason;
+      show(other, told.verdict, { ...told, known: one.known });
+    });
   } catch (error) {
     refuse(card, error);
     find("textarea", card).focus();
