@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,27 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Proj
     made = Project(folder, home, env)
     made.git("init", "-q")
     return made
+
+
+class Molds:
+    """Projects as they were made once, for every test that starts from such a one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def pour(self, name: str, project: Project, make: Callable[[Project], object]) -> None:
+        """Bring a project into the state that `make` leaves, which runs the first time only."""
+        mold = self._folder / name
+        if mold.exists():
+            shutil.copytree(mold, project.path, symlinks=True, dirs_exist_ok=True)
+        else:
+            make(project)
+            shutil.copytree(project.path, mold, symlinks=True)
+
+
+@pytest.fixture(scope="session")
+def molds(tmp_path_factory: pytest.TempPathFactory) -> Molds:
+    return Molds(tmp_path_factory.mktemp("molds"))
 
 
 @pytest.fixture(scope="session")

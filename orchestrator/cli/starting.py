@@ -15,6 +15,7 @@ hosts:
   # gpu1:
   #   ssh: you@gpu1.example.com     # or an alias of ~/.ssh/config; no ssh program needed
   #   venv: ~/venvs/torch           # what the steps need: venv, conda, modules, python or setup
+  #   keep_open: 10m                # the next run within ten minutes does not log in
   # gpu2:
   #   openssh: gpu2                 # your own ssh program: MFA, FIDO keys, certificates
   # pod:

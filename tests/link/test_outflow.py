@@ -69,7 +69,7 @@ def test_the_pieces_are_the_content(way: frames.Deflate | None) -> None:
 
 
 def test_a_slow_link_is_given_what_is_deflated_well() -> None:
-    listener = Listener(Packer(deflate.quickly), write_s=0.1)
+    listener = Listener(Packer(deflate.quickly), write_s=0.04)
 
     send(listener, b"some words\n" * (40 * PIECE_BYTES // 11))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Project
+from tests.conftest import Molds, Project
 
 SCRIPT = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
 ESCAPES = "\x1b]0;taken\x07\x1b[2J\x1b[31mred\x1b[0m \u202etxt.exe\u2066"
@@ -70,12 +70,16 @@ sys.exit(3)
 
 
 @pytest.fixture
-def hostile(project: Project) -> Path:
+def hostile(project: Project, molds: Molds) -> Path:
     """A run that tries to break whatever shows it: markup, escapes, a 50 MB line, bidi marks."""
+    molds.pour("hostile", project, _run_hostile)
+    return project.last_run
+
+
+def _run_hostile(project: Project) -> None:
     project.write("hostile.ledger.yaml", LEDGER)
     project.write("speak.py", SPEAK)
     project.write("fail.py", FAIL)
     project.experiment(HOSTILE, "hostile.yaml")
     done = project.orch("run", "hostile.yaml", "--plain", "--no-preflight")
     assert done.code == 1, done.text
-    return project.last_run

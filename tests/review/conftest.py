@@ -9,7 +9,7 @@ import pytest
 from orchestrator import reading
 from orchestrator.report.view import RunView
 from orchestrator.store.rundir import RunDir
-from tests.conftest import Project
+from tests.conftest import Molds, Project
 
 EXPERIMENT = """
 experiment: pair
@@ -79,28 +79,27 @@ for line in range(3000):
 """
 
 
-def run_with(project: Project, shift: int) -> RunDir:
+def run_with(project: Project, shift: int) -> None:
     project.write("pair.ledger.yaml", LEDGER)
     project.write("measure.py", MEASURE.format(shift=shift))
     project.experiment(EXPERIMENT, "pair.yaml")
-    known = project.runs
     done = project.orch("run", "pair.yaml", "--plain", "--no-preflight")
     assert done.code in (0, 1), done.text
-    # Two runs of one second have no order by their names.
-    (made,) = (run for run in project.runs if run not in known)
-    return RunDir(made)
 
 
 @pytest.fixture
-def before(project: Project) -> RunDir:
+def before(project: Project, molds: Molds) -> RunDir:
     """The run as it was predicted."""
-    return run_with(project, 0)
+    molds.pour("review before", project, lambda made: run_with(made, 0))
+    return RunDir(project.last_run)
 
 
 @pytest.fixture
-def after(project: Project, before: RunDir) -> RunDir:
+def after(project: Project, before: RunDir, molds: Molds) -> RunDir:
     """The run after a change; it misses both predictions."""
-    return run_with(project, 3)
+    molds.pour("review after", project, lambda made: run_with(made, 3))
+    assert before.path == project.runs[0]
+    return RunDir(project.last_run)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from orchestrator.review import tty
 from orchestrator.review.desk import Desk
 from orchestrator.review.page import page
 from orchestrator.store.rundir import RunDir
-from tests.conftest import Project
+from tests.conftest import Molds, Project
 
 EXPERIMENT = """
 experiment: turns
@@ -37,27 +37,27 @@ raise SystemExit({code})
 REASON = "this was to be expected today"
 
 
-def run_with(project: Project, rows: int, name: str, code: int) -> RunDir:
+def run_with(project: Project, rows: int, name: str, code: int) -> None:
     project.write("steady.py", STEADY.format(rows=rows, name=name))
     project.write("shaky.py", SHAKY.format(code=code))
     project.experiment(EXPERIMENT, "turns.yaml")
-    known = project.runs
     done = project.orch("run", "turns.yaml", "--plain", "--no-preflight")
     assert done.code == (1 if code else 0), done.text
-    (made,) = (run for run in project.runs if run not in known)
-    return RunDir(made)
 
 
 @pytest.fixture
-def good(project: Project, monkeypatch: pytest.MonkeyPatch) -> RunDir:
+def good(project: Project, molds: Molds, monkeypatch: pytest.MonkeyPatch) -> RunDir:
     monkeypatch.chdir(project.path)
-    return run_with(project, 64, "old_flag", 0)
+    molds.pour("asked good", project, lambda made: run_with(made, 64, "old_flag", 0))
+    return RunDir(project.last_run)
 
 
 @pytest.fixture
-def broken(project: Project, good: RunDir) -> RunDir:
+def broken(project: Project, good: RunDir, molds: Molds) -> RunDir:
     """Run after `good`: a step fails, a count differs, one flag is gone and one is new."""
-    return run_with(project, 67, "new_flag", 3)
+    molds.pour("asked broken", project, lambda made: run_with(made, 67, "new_flag", 3))
+    assert good.path == project.runs[0]
+    return RunDir(project.last_run)
 
 
 def asked(desk: Desk, other: str = "OTHER") -> dict[str, str]:
