@@ -30,7 +30,7 @@ from orchestrator.store.history import History
 from orchestrator.store.record import Bundle, RunRecord
 from orchestrator.store.rundir import RunDir
 from orchestrator.verdict import conditions, decision
-from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict.item import Item
 from orchestrator.verdict.reconcile import reconcile as judge
 
 DETACHED_EXIT_CODE = 130

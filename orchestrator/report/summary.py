@@ -27,20 +27,19 @@ from orchestrator.report.words import (
 from orchestrator.spec.quantity import show_duration
 from orchestrator.store.history import History, JobView
 from orchestrator.store.record import RunRecord
-from orchestrator.verdict import reconcile
 from orchestrator.verdict.conditions import Conditions, Field
 from orchestrator.verdict.decision import exit_code
 from orchestrator.verdict.decision import words as words_of
-from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict.item import HIT, MISS, MISSING, NEW, NOT_COMPARABLE, ORDER, Item
 
 # A pipe has no width; wrapping there would break the lines people grep for.
 _PLAIN_WIDTH = 200
 STATUS_STYLES: Mapping[str, str] = {
-    reconcile.HIT: "green",
-    reconcile.MISS: "bold red",
-    reconcile.MISSING: "bold yellow",
-    reconcile.NOT_COMPARABLE: "bold yellow",
-    reconcile.NEW: "cyan",
+    HIT: "green",
+    MISS: "bold red",
+    MISSING: "bold yellow",
+    NOT_COMPARABLE: "bold yellow",
+    NEW: "cyan",
 }
 # Of the columns that wrap; the others show all they have.
 _NARROWEST = 16
@@ -135,7 +134,7 @@ def _items(items: Sequence[Item]) -> RenderableType | None:
 
 def _shown(items: Sequence[Item]) -> list[Item]:
     """All that went wrong, and as many of the rest as fit a screen."""
-    limits = {reconcile.HIT: _MAX_HITS, reconcile.NEW: _MAX_NEW}
+    limits = {HIT: _MAX_HITS, NEW: _MAX_NEW}
     kept: list[Item] = []
     counts: dict[str, int] = {}
     for item in items:
@@ -159,7 +158,7 @@ def _measured(item: Item) -> Text:
 
 def _notes(item: Item) -> Iterable[str]:
     """What stands below an item; texts that differ where the table has cut them, in full."""
-    is_miss = item.status == reconcile.MISS
+    is_miss = item.status == MISS
     if is_miss and isinstance(item.measured, str) and show_measured(item) != _measured(item).plain:
         yield f"measured: {item.measured}"
         yield f"expected: {item.expected}"
@@ -238,7 +237,7 @@ def _ledger_words(items: Sequence[Item]) -> str:
     counts: dict[str, int] = {}
     for item in items:
         counts[item.status] = counts.get(item.status, 0) + 1
-    words = [f"{counts[s]} {s.replace('_', ' ')}" for s in reconcile.ORDER if s in counts]
+    words = [f"{counts[s]} {s.replace('_', ' ')}" for s in ORDER if s in counts]
     subject = "ledger: " if any(item.is_predicted for item in items) else ""
     return f"; {subject}{', '.join(words)}" if words else ""
 
