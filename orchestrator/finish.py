@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json as json_text
-import signal
 import sys
 import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from orchestrator import ctrlc
 from orchestrator.agent import journal
 from orchestrator.errors import EvidenceError
 from orchestrator.link.following import (
@@ -30,11 +30,10 @@ from orchestrator.store.history import History
 from orchestrator.store.record import Bundle, RunRecord
 from orchestrator.store.rundir import RunDir
 from orchestrator.verdict import conditions, decision
-from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict.item import Item
 from orchestrator.verdict.reconcile import reconcile as judge
 
 DETACHED_EXIT_CODE = 130
-SECOND_CTRL_C_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def follow(outcome: Outcome) -> Outcome | int:
         session=outcome.session,
         patience_s=outcome.patience_s,
     )
-    with _CtrlC() as ctrl_c:
+    with ctrlc.CtrlC() as ctrl_c:
         for update in following:
             outcome = _told(outcome, update)
             if isinstance(update, Arrived):
@@ -149,45 +148,8 @@ def _say_how_to_go_on(outcome: Outcome) -> None:
         f"detaching; the run goes on at {outcome.host_name}\n"
         f"  follow it again: orch attach {run_id}\n"
         f"  stop it:         orch cancel {run_id}   (or press Ctrl-C again within "
-        f"{SECOND_CTRL_C_S:.0f} s)"
+        f"{ctrlc.SECOND_PRESS_S:.0f} s)"
     )
-
-
-class _CtrlC:
-    """Counts Ctrl-C without raising in the middle of anything."""
-
-    def __init__(self) -> None:
-        self._pressed: list[float] = []
-        self._told = False
-        self._cancelled = False
-
-    def __enter__(self) -> _CtrlC:
-        self._before = signal.signal(signal.SIGINT, self._note)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-    def is_news(self) -> bool:
-        """The first press, told once."""
-        news = bool(self._pressed) and not self._told
-        self._told = self._told or news
-        return news
-
-    def is_pressed_twice(self) -> bool:
-        """The second press in time, told once."""
-        twice = len(self._pressed) >= 2 and not self._cancelled
-        self._cancelled = self._cancelled or twice
-        return twice
-
-    def is_over(self) -> bool:
-        """Pressed once, and the time for a second press has passed."""
-        if self._cancelled or not self._pressed:
-            return False
-        return time.monotonic() - self._pressed[0] > SECOND_CTRL_C_S
-
-    def _note(self, *_: object) -> None:
-        self._pressed.append(time.monotonic())
 
 
 # ---- verify

@@ -17,6 +17,7 @@ SECOND = {"link", "verdict", "preflight", *FIRST}
 WIRE = {"agent.bitmap", "agent.frames", "agent.journal", "agent.manifest"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
+    "ctrlc": set(),
     "agent": set(),
     "spec": GROUND,
     "source": GROUND,
@@ -27,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "diff": SECOND,
     "report": {"diff", *SECOND},
     "reading": {"report", "diff", *SECOND},
-    "finish": {"reading", "report", "diff", *SECOND},
+    "finish": {"ctrlc", "reading", "report", "diff", *SECOND},
     "resume": {"reading", "finish", "report", "diff", *SECOND},
     "run": {"finish", "report", "diff", *SECOND},
     "rounds": {"reading", "report", "diff", *SECOND},

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import traceback
-from typing import Any, Mapping, Sequence
+from typing import Mapping
 
 from orchestrator.agent import (
     activation,
@@ -23,21 +23,18 @@ from orchestrator.agent import (
     journal,
     needs,
     processes,
-    recorded,
     spare,
 )
 from orchestrator.agent.blobs import BlobStore
-from orchestrator.agent.cgroup import Group
-from orchestrator.agent.collect import collect, start_mark
 from orchestrator.agent.containment import Containment
-from orchestrator.agent.job import JobRun, Surroundings
+from orchestrator.agent.job import Surroundings
 from orchestrator.agent.layout import Root, RunFolder
-from orchestrator.agent.leases import NoGpu, leased
 from orchestrator.agent.outcome import Outcome
-from orchestrator.agent.plan import Job, Plan
+from orchestrator.agent.plan import Plan
 from orchestrator.agent.reserve import Reserve, free_bytes, is_full
 from orchestrator.agent.signals import wake_on_signals
 from orchestrator.agent.telling import Teller
+from orchestrator.agent.turns import Turns
 
 
 class Supervisor:
@@ -134,6 +131,7 @@ class Supervisor:
     # -- the jobs
 
     def _run_jobs(self) -> None:
+        turns = self._turns()
         for number, job in enumerate(self._plan.jobs):
             if self._is_cancelled():
                 return
@@ -143,7 +141,7 @@ class Supervisor:
                 continue
             self._keep_room()
             try:
-                self._run_job(number, job)
+                turns.take(number, job)
             except OSError as error:
                 if not is_full(error):
                     raise
@@ -163,80 +161,23 @@ class Supervisor:
                 f"the disk that holds {self._folder.path} is full: what steps write there is lost",
             )
 
-    def _run_job(self, number: int, job: Job) -> None:
-        folder = self._folder.step(job.folder)
-        self._make_folder(os.path.join(folder, "out"))
-        holder = f"{self._plan.run_id} {job.id}"
-        lease = leased(
-            job.gpus,
-            self._root.leases,
-            holder,
-            conditions.list_gpus,
-            job.timeout_s,
-            self._is_cancelled,
+    def _turns(self) -> Turns:
+        return Turns(
+            self._root,
+            self._folder,
+            self._plan.run_id,
+            {**self._env, **self._secrets},
+            Surroundings(
+                self._is_cancelled,
+                self._wake,
+                conditions.gpu_state,
+                self._masks,
+                self._strangers,
+            ),
+            self._teller,
+            self._reserve,
+            self._containment,
         )
-        try:
-            with lease as gpus:
-                self._teller.job_started(job, gpus)
-                blind = conditions.unproven(gpus)
-                if blind:
-                    self._teller.note("warning", blind, id=job.id)
-                self._carry_out(number, job, folder, gpus)
-        except NoGpu as error:
-            state = journal.CANCELLED if self._is_cancelled() else journal.FAILED
-            self._teller.job_ended(job, Outcome(state, reason=str(error)))
-
-    def _make_folder(self, path: str) -> None:
-        """Most file systems take a block for a directory; a step that writes nothing needs it."""
-        try:
-            os.makedirs(path, exist_ok=True)
-        except OSError as error:
-            if not (is_full(error) and self._reserve.give(1)):
-                raise
-            os.makedirs(path, exist_ok=True)
-
-    def _carry_out(
-        self, number: int, job: Job, folder: str, gpus: Sequence[Mapping[str, Any]]
-    ) -> None:
-        mark = f"{self._plan.run_id}/{number}"
-        env = jobenv.of_job({**self._env, **self._secrets}, job, mark, folder, gpus)
-        workdir = os.path.join(self._folder.tree, job.workdir)
-        since_ns = start_mark(folder) if job.collect else 0
-        log = os.path.join(folder, "log")
-        with self._containment.of_job(
-            number, lambda text: self._teller.note("warning", text, id=job.id)
-        ) as group:
-            outcome = JobRun(job, mark, env, workdir, log, self._around(group)).run()
-        files = os.path.join(folder, "files")
-        gathered = collect(job.collect, workdir, files, since_ns, self._masks)
-        for note in gathered.notes:
-            self._teller.note("warning", note, id=job.id)
-        if outcome.log_problem:
-            text = f"the log is not complete: {outcome.log_problem}"
-            self._teller.note("error", text, id=job.id)
-        if outcome.survivors:
-            text = f"processes survived KILL: {', '.join(outcome.survivors)}"
-            self._teller.note("error", text, id=job.id, quarantine=True)
-        results = self._settle_results(job, env["ORCH_RESULTS"])
-        self._teller.job_ended(job, outcome, files=gathered.files, results=results)
-
-    def _around(self, group: Group | None) -> Surroundings:
-        return Surroundings(
-            self._is_cancelled,
-            self._wake,
-            conditions.gpu_state,
-            self._masks,
-            self._strangers,
-            group,
-        )
-
-    def _settle_results(self, job: Job, path: str) -> int:
-        try:
-            return recorded.settle(path, self._masks)
-        except OSError as error:
-            text = f"what the step recorded cannot be read: {error.strerror}"
-            self._teller.note("error", text, id=job.id)
-            return 0
 
     # -- the end
 

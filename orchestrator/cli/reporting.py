@@ -14,7 +14,7 @@ from orchestrator.cli.places import artifacts
 from orchestrator.errors import InputError
 from orchestrator.report.view import RunView
 from orchestrator.store import rundir
-from orchestrator.verdict import reconcile
+from orchestrator.verdict.item import NEW
 from orchestrator.verdict.trend import Trend, trends
 
 _WHERE = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)=(.+)")
@@ -39,7 +39,7 @@ def report(name: str, output: Path | None, markdown: bool) -> None:
 
 def _trends(view: RunView) -> Sequence[Trend]:
     """What was predicted in this run, over the rounds of its experiment up to it."""
-    predicted = {i.metric for i in view.items if i.status != reconcile.NEW}
+    predicted = {i.metric for i in view.items if i.status != NEW}
     home = rounds.runs_at_home(view.folder.path.parent, view.record.experiment)
     _tell_left_out(home.damaged)
     earlier = [run for run in home.runs if run.record.created_at <= view.record.created_at]

@@ -17,17 +17,17 @@ from orchestrator.report.words import (
     show_where,
     state_words,
 )
-from orchestrator.verdict import decision, reconcile
-from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict import decision
+from orchestrator.verdict.item import HIT, MISS, MISSING, NEW, NOT_COMPARABLE, ORDER, Item
 
 MAX_ROWS = 40
 _LONGEST_FACT = 120
 _MARKS = {
-    reconcile.HIT: "✅",
-    reconcile.MISS: "❌",
-    reconcile.MISSING: "⚠️",
-    reconcile.NOT_COMPARABLE: "⚠️",
-    reconcile.NEW: "🆕",
+    HIT: "✅",
+    MISS: "❌",
+    MISSING: "⚠️",
+    NOT_COMPARABLE: "⚠️",
+    NEW: "🆕",
 }
 # GitHub reads these inside a table cell: markup, links, mentions and the cell's own border.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~@#])")
@@ -41,10 +41,10 @@ def page(view: RunView) -> str:
         f"### {_plain(view.record.experiment)}: {words}",
         _plain(view.question),
         _counts(view),
-        "\n".join(_table([i for i in view.items if i.status != reconcile.NEW])),
+        "\n".join(_table([i for i in view.items if i.status != NEW])),
         _folded(
             "Measured without a prediction",
-            _table([i for i in view.items if i.status == reconcile.NEW]),
+            _table([i for i in view.items if i.status == NEW]),
         ),
         "\n".join(_bad_steps(view)),
         _folded("Conditions", _conditions(view)),
@@ -67,7 +67,7 @@ def _origin(view: RunView) -> str:
 
 def _counts(view: RunView) -> str:
     statuses = [item.status for item in view.items]
-    parts = [f"{statuses.count(s)} {s.replace('_', ' ')}" for s in reconcile.ORDER if s in statuses]
+    parts = [f"{statuses.count(s)} {s.replace('_', ' ')}" for s in ORDER if s in statuses]
     counts = sorted(view.history.counts.items())
     parts += [f"{n} step{'s' if n != 1 else ''} {state_words(s)}" for s, n in counts]
     return " · ".join(parts)

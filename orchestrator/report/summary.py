@@ -9,57 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from orchestrator.agent import journal
-from orchestrator.report.words import (
-    STATE_STYLES,
-    cut,
-    harmless,
-    how_it_ended,
-    show_distance,
-    show_fact,
-    show_measured,
-    show_where,
-    state_words,
-)
+from orchestrator.report import conditions, ledger
+from orchestrator.report.words import STATE_STYLES, harmless, how_it_ended, state_words
 from orchestrator.spec.quantity import show_duration
 from orchestrator.store.history import History, JobView
 from orchestrator.store.record import RunRecord
-from orchestrator.verdict import reconcile
-from orchestrator.verdict.conditions import Conditions, Field
+from orchestrator.verdict.conditions import Conditions
 from orchestrator.verdict.decision import exit_code
 from orchestrator.verdict.decision import words as words_of
-from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict.item import Item
 
 # A pipe has no width; wrapping there would break the lines people grep for.
 _PLAIN_WIDTH = 200
-STATUS_STYLES: Mapping[str, str] = {
-    reconcile.HIT: "green",
-    reconcile.MISS: "bold red",
-    reconcile.MISSING: "bold yellow",
-    reconcile.NOT_COMPARABLE: "bold yellow",
-    reconcile.NEW: "cyan",
-}
-# Of the columns that wrap; the others show all they have.
-_NARROWEST = 16
-_LONGEST_EXPECTED = 40
-_MAX_HITS = 30
-_MAX_NEW = 4
 _MAX_BAD_JOBS = 12
-
-# Facts a reader wants before believing a number, in this order, when the host has them.
-TELLING = (
-    "driver.version",
-    "cpu.model",
-    "os.kernel",
-    "python.version",
-    "torch.version",
-    "triton.version",
-    "cuda.runtime",
-)
-TELLING_GPU = ("name", "clock_sm", "clock_sm_max", "power_limit", "throttle_reasons", "ecc_mode")
 
 
 @dataclass(frozen=True)
@@ -77,7 +42,11 @@ class Summary:
 def show(summary: Summary, console: Console | None = None) -> None:
     """Write the report to the terminal, or as plain text where there is none."""
     out = console or Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
-    for part in (_jobs(summary.history), _items(summary.items), _conditions(summary.conditions)):
+    for part in (
+        _jobs(summary.history),
+        ledger.table(summary.items),
+        conditions.shown(summary.conditions),
+    ):
         if part is not None:
             out.print(part)
     for problem in summary.problems:
@@ -108,139 +77,18 @@ def _telling_lines(job: JobView) -> Sequence[str]:
     return () if job.state == journal.SKIPPED else job.tail[-4:]
 
 
-# ---- ledger
-
-
-def _items(items: Sequence[Item]) -> RenderableType | None:
-    if not items:
-        return None
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("", no_wrap=True)
-    table.add_column("entry", overflow="fold", min_width=_NARROWEST)
-    table.add_column("measured", justify="right", no_wrap=True)
-    table.add_column("expected", overflow="fold", min_width=_NARROWEST)
-    table.add_column("distance", justify="right", no_wrap=True)
-    for item in _shown(items):
-        status = Text(item.status.replace("_", " "), style=STATUS_STYLES[item.status])
-        expected = Text(cut(harmless(item.expected), _LONGEST_EXPECTED))
-        table.add_row(status, _named(item), _measured(item), expected, show_distance(item))
-        for line in _notes(item):
-            table.add_row("", Text(f"  {harmless(line)}", style="dim"))
-    hidden = len(items) - len(_shown(items))
-    parts: list[RenderableType] = [table]
-    if hidden:
-        parts.append(Text(f"and {hidden} more in verdict.json", style="dim"))
-    return Group(*parts)
-
-
-def _shown(items: Sequence[Item]) -> list[Item]:
-    """All that went wrong, and as many of the rest as fit a screen."""
-    limits = {reconcile.HIT: _MAX_HITS, reconcile.NEW: _MAX_NEW}
-    kept: list[Item] = []
-    counts: dict[str, int] = {}
-    for item in items:
-        counts[item.status] = counts.get(item.status, 0) + 1
-        if counts[item.status] <= limits.get(item.status, len(items)):
-            kept.append(item)
-    return kept
-
-
-def _named(item: Item) -> Text:
-    if not item.is_predicted:
-        place = f"{item.step}[{show_where(item.where)}]" if item.where else item.step
-        return Text.assemble(item.metric, ("  " + place, "dim"))
-    style = "" if item.severity == "blocker" else "italic"
-    return Text(item.id if item.severity == "blocker" else f"{item.id} (info)", style=style)
-
-
-def _measured(item: Item) -> Text:
-    return Text(cut(show_measured(item)) if isinstance(item.measured, str) else show_measured(item))
-
-
-def _notes(item: Item) -> Iterable[str]:
-    """What stands below an item; texts that differ where the table has cut them, in full."""
-    is_miss = item.status == reconcile.MISS
-    if is_miss and isinstance(item.measured, str) and show_measured(item) != _measured(item).plain:
-        yield f"measured: {item.measured}"
-        yield f"expected: {item.expected}"
-    if item.reason:
-        yield item.reason
-    elif is_miss and item.decides:
-        yield f"decides: {item.decides}"
-
-
-# ---- conditions
-
-
-def _conditions(conditions: Conditions) -> RenderableType | None:
-    lines = [*_facts(conditions), *_drift(conditions)]
-    if not lines:
-        return Text("conditions: no snapshot of the host came home", style="bold yellow")
-    return Group(*lines)
-
-
-def _facts(conditions: Conditions) -> Iterable[Text]:
-    fields = conditions.before
-    told = [_fact(name, fields[name]) for name in TELLING if _is_known(fields.get(name))]
-    if conditions.caches:
-        told.append(f"caches {conditions.caches}")
-    if told:
-        yield Text("conditions: " + ", ".join(told), style="dim")
-    for index in range(64):
-        parts = [
-            _fact(name, fields[f"gpu.{index}.{name}"])
-            for name in TELLING_GPU
-            if _is_known(fields.get(f"gpu.{index}.{name}"))
-        ]
-        if not parts:
-            return
-        yield Text(f"  GPU {index}: " + ", ".join(parts), style="dim")
-
-
-def _is_known(field: Field | None) -> bool:
-    return field is not None and field.state == "value"
-
-
-def _fact(name: str, field: Field) -> str:
-    label = name.removesuffix(".version").removesuffix(".model").removesuffix(".name")
-    bare = label in ("name", "cpu")
-    return harmless(f"{'' if bare else label + ' '}{show_fact(field)}")
-
-
-def _drift(conditions: Conditions) -> Iterable[Text]:
-    """What was identity and is another now: such a run compares with nothing."""
-    for name, before in conditions.before.items():
-        after = conditions.after.get(name)
-        if before.severity != "identity" or after is None:
-            continue
-        if (before.state, before.value) != (after.state, after.value):
-            yield Text(
-                f"changed during the run: {name}: {show_fact(before)} -> {show_fact(after)}",
-                "bold yellow",
-            )
-
-
 # ---- verdict
 
 
 def _banner(summary: Summary) -> Text:
     code = exit_code(summary.history, summary.items)
     jobs = ", ".join(f"{n} {state_words(s)}" for s, n in sorted(summary.history.counts.items()))
-    ledger = _ledger_words(summary.items)
     style = {0: "bold green", 3: "bold yellow", 6: "bold yellow"}.get(code, "bold red")
     if code == 0 and not any(item.is_predicted for item in summary.items):
         style = "bold"
     verdict = words_of(code, summary.items)
-    return Text(f"\n{summary.record.run_id}: {verdict}: {jobs}{ledger}", style=style)
-
-
-def _ledger_words(items: Sequence[Item]) -> str:
-    counts: dict[str, int] = {}
-    for item in items:
-        counts[item.status] = counts.get(item.status, 0) + 1
-    words = [f"{counts[s]} {s.replace('_', ' ')}" for s in reconcile.ORDER if s in counts]
-    subject = "ledger: " if any(item.is_predicted for item in items) else ""
-    return f"; {subject}{', '.join(words)}" if words else ""
+    tally = ledger.tally(summary.items)
+    return Text(f"\n{summary.record.run_id}: {verdict}: {jobs}{tally}", style=style)
 
 
 def _next_actions(summary: Summary) -> Iterable[str]:

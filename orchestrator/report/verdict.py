@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orchestrator.report.view import RunView
-from orchestrator.verdict import decision, reconcile
+from orchestrator.verdict import decision
+from orchestrator.verdict.item import MISS
 
 _LEVELS = {0: "good", 1: "bad", 3: "unsure", 6: "unsure"}
 
@@ -30,7 +31,7 @@ def verdict_of(view: RunView) -> Verdict:
 
 def _next(view: RunView) -> str:
     run_id = view.record.run_id
-    missed = [i for i in view.items if i.status == reconcile.MISS and i.severity == "blocker"]
+    missed = [i for i in view.items if i.status == MISS and i.severity == "blocker"]
     bad = [job for job in view.history.jobs.values() if job.state in ("failed", "timed_out")]
     if bad:
         return f"read the log of the first step that did not pass: orch logs {run_id} '{bad[0].id}'"

@@ -14,7 +14,7 @@ from orchestrator.store.record import RunRecord
 from orchestrator.store.results import Result
 from orchestrator.store.rundir import RunDir
 from orchestrator.verdict.conditions import Conditions
-from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict.item import Item
 from orchestrator.verdict.trend import Trend
 
 LOG_TAIL_BYTES = 64 << 10

@@ -9,9 +9,8 @@ from typing import Any
 from orchestrator.agent import journal
 from orchestrator.spec.quantity import show_duration, show_size
 from orchestrator.store.history import RUNNING, WAITING, JobView
-from orchestrator.verdict import reconcile
 from orchestrator.verdict.conditions import Field
-from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict.item import HIT, MISS, Item
 
 # Below it every whole number has its own float.
 _EXACT = 2.0**53
@@ -108,13 +107,13 @@ def show_distance(item: Item) -> str:
     distance = item.distance
     if distance is None:
         return ""
-    if item.status == reconcile.HIT and item.bounds is not None and None in item.bounds:
+    if item.status == HIT and item.bounds is not None and None in item.bounds:
         return "inside"
     if abs(distance) >= _FAR:
         return f"{distance:+.2e}"
     for digits in range(2, 10):
         text = f"{distance:+.{digits}f}"
-        if item.status != reconcile.MISS or abs(float(text)) > 1:
+        if item.status != MISS or abs(float(text)) > 1:
             return text
     return "just above" if distance > 0 else "just below"
 

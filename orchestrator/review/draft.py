@@ -19,7 +19,7 @@ from orchestrator.review.subject import LEDGER, NEW, Subject
 from orchestrator.spec.document import parse
 from orchestrator.spec.ledger import Expect, read_ledger
 from orchestrator.store.rundir import write_atomically
-from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict.item import Item
 
 DIGITS = 4
 """Significant digits of a measured number that becomes a centre."""

@@ -14,8 +14,8 @@ from orchestrator.diff.record import SETTLED, Record
 from orchestrator.report.diffing.metrics import level_text
 from orchestrator.report.words import how_it_ended, show_value, show_where, state_words
 from orchestrator.store.history import History, JobView
-from orchestrator.verdict import reconcile
-from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict.item import HIT, Item
+from orchestrator.verdict.item import NEW as UNPREDICTED
 
 STEP, LEDGER, ENDED, METRIC = "step", "ledger", "ended", "metric"
 DIFFERENCE, NEW = "difference", "new"
@@ -140,7 +140,7 @@ def _level(level: Level, unit: str) -> str:
 
 
 def _of_item(item: Item) -> Subject:
-    is_new = item.status == reconcile.NEW
+    is_new = item.status == UNPREDICTED
     where = show_where(item.where)
     place = f"{item.metric}@{item.step}[{where}]" if is_new else item.id
     measured = "nothing" if item.measured is None else show_value(item.measured, item.unit)
@@ -150,7 +150,7 @@ def _of_item(item: Item) -> Subject:
         kind=NEW if is_new else LEDGER,
         title=item.id,
         status=item.status,
-        is_open=item.status not in (reconcile.HIT, reconcile.NEW),
+        is_open=item.status not in (HIT, UNPREDICTED),
         seen=seen,
         item=item,
         notes=tuple(filter(None, (where, item.reason))),

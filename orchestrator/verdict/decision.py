@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from orchestrator.agent import journal
 from orchestrator.store.history import History
-from orchestrator.verdict import reconcile
-from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict.item import HIT, MISS, MISSING, NEW, NOT_COMPARABLE, Item
 
 
 def exit_code(history: History, items: Sequence[Item]) -> int:
@@ -20,9 +19,9 @@ def exit_code(history: History, items: Sequence[Item]) -> int:
     if journal.CANCELLED in states:
         return 6
     blockers = [item.status for item in items if item.severity == "blocker"]
-    if reconcile.MISS in blockers or states & {journal.FAILED, journal.TIMED_OUT}:
+    if MISS in blockers or states & {journal.FAILED, journal.TIMED_OUT}:
         return 1
-    unmeasured = {reconcile.MISSING, reconcile.NOT_COMPARABLE} & set(blockers)
+    unmeasured = {MISSING, NOT_COMPARABLE} & set(blockers)
     unfinished = states - {journal.PASSED}
     return 3 if unmeasured or unfinished or not states else 0
 
@@ -39,10 +38,10 @@ def words(code: int, items: Sequence[Item]) -> str:
 def _words_of_success(items: Sequence[Item]) -> str:
     if not any(item.is_predicted for item in items):
         return "all steps passed; nothing was predicted"
-    if all(item.status in (reconcile.HIT, reconcile.NEW) for item in items):
+    if all(item.status in (HIT, NEW) for item in items):
         return "all as predicted"
     return "no blocker missed"
 
 
 def _is_blocking_miss(item: Item) -> bool:
-    return item.status == reconcile.MISS and item.severity == "blocker"
+    return item.status == MISS and item.severity == "blocker"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from orchestrator.spec import formula
-from orchestrator.spec.ledger import Entry, Expect, Ledger, by_id
+from orchestrator.spec.ledger import Entry, Ledger, by_id
 from orchestrator.store.history import History
 from orchestrator.store.results import Result
-from orchestrator.verdict import units
+from orchestrator.verdict import expected, units
 from orchestrator.verdict.conditions import Conditions
+from orchestrator.verdict.item import HIT, MISS, MISSING, NEW, NOT_COMPARABLE, ORDER, Item
 from orchestrator.verdict.measured import (
     Measured,
     NotMeasured,
@@ -26,55 +26,8 @@ from orchestrator.verdict.measured import (
     summary,
 )
 
-HIT, MISS, MISSING = "hit", "miss", "missing"
-NOT_COMPARABLE, NEW = "not_comparable", "new"
-# What decimal fractions and conversions of units lose in binary.
-_ROUNDING = 1e-9
-# Below it every whole number has its own float.
-_EXACT = 2.0**53
-_BEYOND = math.nextafter(1.0, 2.0)
 # A step says so where it did not try to measure.
 _ON_PURPOSE = frozenset({"skipped", "not_applicable"})
-# Worst first: the order in which people read them.
-ORDER = (MISS, MISSING, NOT_COMPARABLE, HIT, NEW)
-
-
-@dataclass(frozen=True)
-class Item:
-    """One line of the verdict.
-
-    `distance` is signed and in tolerance widths: within ±1 is a hit, 0 is the centre. It is None
-    where there is nothing to measure a distance with. `bounds` are the ends of what counts as a
-    hit, in `unit`, None where a side is open; they bound the ratio where one was expected.
-    """
-
-    id: str
-    status: str
-    metric: str
-    where: Mapping[str, Any]
-    measured: Any = None
-    unit: str = ""
-    expected: str = ""
-    bounds: tuple[float | None, float | None] | None = None
-    is_ratio: bool = False
-    distance: float | None = None
-    reason: str = ""
-    severity: str = "info"
-    because: str = ""
-    decides: str = ""
-    count: int = 0
-    step: str = ""
-
-    @property
-    def is_predicted(self) -> bool:
-        """Whether an entry speaks of it: every entry expects something."""
-        return bool(self.expected)
-
-    def as_json(self) -> dict[str, Any]:
-        told = {key: value for key, value in asdict(self).items() if value not in ("", None)}
-        if not self.is_ratio:
-            told.pop("is_ratio")
-        return told
 
 
 def reconcile(
@@ -157,7 +110,7 @@ class _Judge:
         if not measured.is_number:
             return _item(entry, MISS, measured, reason=f"`{measured.value}` is not a number")
         measured = _in_unit(entry, measured)
-        distance, inside = _distance(expect, float(measured.value))
+        distance, inside = expected.distance(expect, float(measured.value))
         return _item(entry, HIT if inside else MISS, measured, distance=distance)
 
     def _ratio(self, entry: Entry, measured: Measured) -> Measured:
@@ -180,24 +133,6 @@ class _Judge:
         return self._heard(found)
 
 
-def bounds(expect: Expect) -> tuple[float | None, float | None] | None:
-    """The lowest and the highest hit; None where no number is expected within others."""
-    if expect.kind == "interval":
-        assert expect.interval is not None
-        low, high = expect.interval
-        return low, high
-    if expect.kind == "hash" or not isinstance(expect.value, (int, float)):
-        return None
-    if expect.kind == "exact":
-        return None if isinstance(expect.value, bool) else (expect.value, expect.value)
-    width = _width(expect, expect.value)
-    return expect.value - width, expect.value + width
-
-
-def _width(expect: Expect, centre: float) -> float:
-    return max(expect.abs or 0.0, (expect.rel or 0.0) * abs(centre))
-
-
 def _in_unit(entry: Entry, measured: Measured) -> Measured:
     """The measured number in the entry's unit."""
     wanted = "1" if entry.expect.ratio_to else entry.unit
@@ -207,68 +142,10 @@ def _in_unit(entry: Entry, measured: Measured) -> Measured:
     return replace(measured, value=value, unit=wanted)
 
 
-def _distance(expect: Expect, value: float) -> tuple[float, bool]:
-    """How far a value lies from the centre, in tolerance widths, and whether that is a hit.
-
-    With one open side the width is the size of the bound itself (or 1 at a bound of 0), and all of
-    the inside is the centre. A value on a bound is a hit: rounding must not decide.
-    """
-    if expect.kind == "value":
-        assert isinstance(expect.value, (int, float))
-        distance = (value - expect.value) / _width(expect, expect.value)
-        return _on_its_side(distance, abs(distance) <= 1 + _ROUNDING)
-    assert expect.interval is not None
-    low, high = expect.interval
-    inside = (low is None or value >= low or math.isclose(value, low, rel_tol=_ROUNDING)) and (
-        high is None or value <= high or math.isclose(value, high, rel_tol=_ROUNDING)
-    )
-    if low is not None and high is not None:
-        return _on_its_side((value - (low + high) / 2) / ((high - low) / 2), inside)
-    bound = low if low is not None else high
-    assert bound is not None, "one side is closed"
-    excess = (value - bound) / (abs(bound) or 1.0)
-    return (0.0, True) if inside else (excess + math.copysign(1.0, excess), False)
-
-
-def _on_its_side(distance: float, inside: bool) -> tuple[float, bool]:
-    """A distance that rounding has not put on the other side of ±1."""
-    if inside:
-        return max(-1.0, min(1.0, distance)), True
-    return (distance if abs(distance) > 1 else math.copysign(_BEYOND, distance)), False
-
-
 def _exactly(entry: Entry, measured: Measured, wanted: Any) -> Item:
     if any(not equal(value, measured.values[0]) for value in measured.values):
         return _item(entry, MISS, measured, reason=disagreement(measured.values))
     return _item(entry, HIT if equal(measured.value, wanted) else MISS, measured)
-
-
-def expectation(entry: Entry) -> str:
-    """What was expected, as people write it."""
-    expect = entry.expect
-    unit = "" if entry.unit in ("", "1") or expect.ratio_to else f" {entry.unit}"
-    prefix = "ratio " if expect.ratio_to else ""
-    if expect.kind == "hash":
-        return f"{expect.hash}"
-    if expect.kind == "exact":
-        return f"{prefix}= {expect.value}{unit}"
-    if expect.kind == "interval":
-        assert expect.interval is not None
-        low, high = expect.interval
-        if low is None:
-            return f"{prefix}≤ {_number(high)}{unit}"
-        if high is None:
-            return f"{prefix}≥ {_number(low)}{unit}"
-        return f"{prefix}{_number(low)} … {_number(high)}{unit}"
-    parts = [f"±{expect.rel * 100:g} %"] if expect.rel else []
-    parts += [f"±{_number(expect.abs)}"] if expect.abs else []
-    return f"{prefix}{_number(expect.value)} {' or '.join(parts)}{unit}"
-
-
-def _number(value: Any) -> str:
-    """A bound as it was written: whole numbers with all their digits."""
-    whole = value == int(value) and abs(value) < _EXACT
-    return str(int(value)) if whole else f"{value:g}"
 
 
 def _item(
@@ -286,8 +163,8 @@ def _item(
         where=dict(entry.where),
         measured=measured.value if measured else None,
         unit=measured.unit if measured else entry.unit,
-        expected=expectation(entry),
-        bounds=bounds(entry.expect),
+        expected=expected.words(entry),
+        bounds=expected.bounds(entry.expect),
         is_ratio=entry.expect.ratio_to is not None,
         distance=distance,
         reason=reason,

@@ -15,7 +15,8 @@ from orchestrator.report.words import show_distance, show_measured
 from orchestrator.store.record import RunRecord, Tree
 from orchestrator.store.results import Result
 from orchestrator.verdict.conditions import Conditions
-from orchestrator.verdict.reconcile import Item, reconcile
+from orchestrator.verdict.item import Item
+from orchestrator.verdict.reconcile import reconcile
 from tests.verdict.runs import entry, history, job, ledger, result
 
 RECORD = RunRecord(

@@ -13,6 +13,10 @@ from orchestrator.source.snapshot import Snapshot
 from tests.conftest import Project
 
 MAX_BYTES = 200_000_000
+POINTER = (
+    b"version https://git-lfs.github.com/spec/v1\n"
+    b"oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+)
 
 
 def take(project: Project, *, max_new_bytes: int = MAX_BYTES, include: tuple[str, ...] = ()):

@@ -8,6 +8,9 @@ from orchestrator.spec.ledger import Entry, Ledger
 from orchestrator.store.history import History, JobView
 from orchestrator.store.record import RunRecord, Tree
 from orchestrator.store.results import Result
+from orchestrator.verdict.conditions import Conditions
+from orchestrator.verdict.item import Item
+from orchestrator.verdict.reconcile import reconcile
 
 
 def job(name: str, state: str = "passed", **more: Any) -> JobView:
@@ -44,6 +47,24 @@ def entry(expect: dict[str, Any], **more: Any) -> Entry:
 
 def ledger(*entries: Entry) -> Ledger:
     return Ledger(ledger="exp", entries=entries)
+
+
+def judged(
+    one: Entry,
+    *results: Result,
+    others: tuple[Entry, ...] = (),
+    jobs: History | None = None,
+    conditions: Conditions | None = None,
+) -> Item:
+    """The item of an entry."""
+    items = reconcile(
+        ledger(one, *others), results, jobs or history(job("run")), conditions or Conditions()
+    )
+    return next(item for item in items if item.id == one.id)
+
+
+def measured(value: Any, unit: str = "us") -> Result:
+    return result("run", "time", value, unit)
 
 
 def record(run_id: str, **more: Any) -> RunRecord:

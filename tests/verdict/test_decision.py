@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.store.history import History
 from orchestrator.verdict import decision
-from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict.item import Item
 from tests.verdict.runs import history, job
 
 

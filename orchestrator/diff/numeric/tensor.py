@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from orchestrator.diff.numeric.demand import Demand
 from orchestrator.diff.numeric.dtypes import Array, Dtype
 from orchestrator.diff.numeric.norms import Norms
-from orchestrator.diff.numeric.places import index_words, opaque_words, values_at
+from orchestrator.diff.numeric.places import Outside, opaque_words, values_at
+from orchestrator.diff.numeric.specials import Specials
 from orchestrator.diff.numeric.ulp import Histogram, distance
-from orchestrator.diff.record import Location, Status
+from orchestrator.diff.record import Status
 
 # Elements of a piece: small enough for the processor's cache, large enough for numpy.
 PIECE = 1 << 18
@@ -37,20 +37,16 @@ class TensorDiff:
     """Whether the axes come in reverse; places are told in their own order all the same."""
     count: int = 0
     differing: int = 0
-    outside: int = 0
     max_abs: float = 0.0
     max_rel: float = 0.0
-    nan_a: int = 0
-    nan_b: int = 0
-    inf_a: int = 0
-    inf_b: int = 0
-    special_mismatches: int = 0
+    specials: Specials = field(default_factory=Specials)
     ulps: Histogram = field(default_factory=Histogram)
-    locations: list[Location] = field(default_factory=list)
     norms: Norms = field(init=False)
+    outside: Outside = field(init=False)
 
     def __post_init__(self) -> None:
         self.norms = Norms(self.row)
+        self.outside = Outside(self.shape, self.dtype.parts, self.most_locations, self.turned)
 
     @property
     def row(self) -> int:
@@ -98,7 +94,7 @@ class TensorDiff:
                 chosen = self._chosen_for_ulps(one, two, unlike, many, all_finite)
                 far = self._feed_ulps(bits_a, bits_b, chosen)
                 beyond = np.union1d(beyond, far) if far.size else beyond
-            self._outside(beyond, start, lambda at: values_at(one, two, at))
+            self.outside.add(beyond, start, lambda at: values_at(one, two, at))
 
     def _feed_opaque(self, a: Array, b: Array, start: int) -> None:
         width = self.dtype.item_bytes
@@ -106,7 +102,7 @@ class TensorDiff:
         places = np.flatnonzero((bytes_a != bytes_b).any(axis=1))
         self.differing += places.size
         name = self.dtype.name
-        self._outside(
+        self.outside.add(
             places,
             start,
             lambda at: (opaque_words(bytes_a[at], name), opaque_words(bytes_b[at], name), None),
@@ -125,7 +121,7 @@ class TensorDiff:
         self.norms.add(0.0, 0.0, float(np.dot(steps, steps)))
         self._largest(steps, np.abs(one[places]))
         beyond = places[self._beyond(steps, np.abs(one[places]), one[places], two[places])]
-        self._outside(beyond, start, lambda at: values_at(a, b, at))
+        self.outside.add(beyond, start, lambda at: values_at(a, b, at))
 
     def _feed_equal(self, values: Array, start: int) -> None:
         squares = self.norms.squares(values)
@@ -141,7 +137,7 @@ class TensorDiff:
 
         What is not finite and not alike is counted at once.
         """
-        specials = self.nan_a + self.nan_b + self.inf_a + self.inf_b
+        specials = self.specials.count
         apart = b - a
         rows = [self.norms.row_squares(values) for values in (a, b, apart)]
         sums = [float(row.sum(dtype="f8")) for row in rows]
@@ -155,26 +151,17 @@ class TensorDiff:
         self.differing += int(np.count_nonzero(apart))
         self._largest(apart, sizes)
         beyond = self._beyond(apart, sizes, a, b)
-        return beyond, specials == self.nan_a + self.nan_b + self.inf_a + self.inf_b
+        return beyond, specials == self.specials.count
 
     def _carefully(self, a: Array, b: Array, start: int) -> tuple[Array, Array, Array, list[Array]]:
         """In float64, and with everything that is not finite counted apart and taken out."""
         a, b = a.astype("f8"), b.astype("f8")
         finite = np.isfinite(a) & np.isfinite(b)
         if not finite.all():
-            nan_a, nan_b = np.isnan(a), np.isnan(b)
-            self.nan_a += int(np.count_nonzero(nan_a))
-            self.nan_b += int(np.count_nonzero(nan_b))
-            self.inf_a += int(np.count_nonzero(np.isinf(a)))
-            self.inf_b += int(np.count_nonzero(np.isinf(b)))
-            alike = a == b
-            if self.demand.nan_equal:
-                alike |= nan_a & nan_b
-            strange = np.flatnonzero(~finite & ~alike)
-            self.special_mismatches += strange.size
+            strange = self.specials.add(a, b, finite, nan_equal=self.demand.nan_equal)
             self.differing += strange.size
             before_a, before_b = a, b
-            self._outside(strange, start, lambda at: values_at(before_a, before_b, at))
+            self.outside.add(strange, start, lambda at: values_at(before_a, before_b, at))
             a, b = np.where(finite, a, 0.0), np.where(finite, b, 0.0)
         apart = b - a
         rows = [self.norms.row_squares(values) for values in (a, b, apart)]
@@ -208,20 +195,11 @@ class TensorDiff:
         over = np.flatnonzero(apart > apart.dtype.type(self.demand.ulp))
         return over if places is None else places[over]
 
-    # -- places
+    # -- distances
 
     def _beyond(self, apart: Array, sizes: Array, a: Array, b: Array) -> Array:
         exact = self.dtype.kind == "integer"
         return self.demand.outside(apart, sizes, a, b, apart_is_exact=exact)
-
-    def _outside(self, places: Array, start: int, tell: Any) -> None:
-        self.outside += int(places.size)
-        for place in places[: max(0, self.most_locations - len(self.locations))]:
-            one, two, size = tell(int(place))
-            where = index_words(
-                start + int(place), self.shape, self.dtype.parts, turned=self.turned
-            )
-            self.locations.append(Location(where, one, two, size))
 
     def _largest(self, apart: Array, sizes: Array) -> None:
         if not apart.size:
@@ -235,7 +213,7 @@ class TensorDiff:
 
     @property
     def status(self) -> Status:
-        if self.outside or (
+        if self.outside.count or (
             self.demand.rel_l2 is not None and self.norms.rel_l2 > self.demand.rel_l2
         ):
             return "different"
@@ -247,8 +225,8 @@ class TensorDiff:
         found: dict[str, float] = {
             "elements": self.count,
             "differing": self.differing,
-            "outside": self.outside,
-            "outside_share": self.outside / self.count if self.count else 0.0,
+            "outside": self.outside.count,
+            "outside_share": self.outside.count / self.count if self.count else 0.0,
         }
         if self.dtype.kind == "opaque":
             return found
@@ -265,6 +243,5 @@ class TensorDiff:
         if self.dtype.kind == "float":
             if self.dtype.has_ulp:
                 found |= dict(self.ulps.metrics())
-            specials = ("nan_a", "nan_b", "inf_a", "inf_b", "special_mismatches")
-            found |= {name: getattr(self, name) for name in specials if getattr(self, name)}
+            found |= dict(self.specials.metrics())
         return found

@@ -95,8 +95,8 @@ def _facts(found: TensorDiff, status: Status, first: list[Location]) -> Facts:
     return Facts(
         status,
         finite(found.metrics),
-        [*first, *found.locations],
-        max(0, found.outside - len(found.locations)),
+        [*first, *found.outside.locations],
+        max(0, found.outside.count - len(found.outside.locations)),
         "the bytes differ, the values do not" if equal else "",
         str(found.demand),
     )

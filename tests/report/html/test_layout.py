@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.report.html.page import page
-from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict.item import Item
 from tests.browser import visit
 from tests.report.html.sections.views import result, view
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from orchestrator.report.html.section import Section, render
 from orchestrator.report.verdict import verdict_of
 from orchestrator.report.view import RunView
-from orchestrator.verdict import reconcile
+from orchestrator.verdict.item import ORDER
 
 
 def section(view: RunView) -> Section:
     verdict = verdict_of(view)
     statuses = [item.status for item in view.items]
-    counts = [(s, statuses.count(s)) for s in reconcile.ORDER if s in statuses]
+    counts = [(s, statuses.count(s)) for s in ORDER if s in statuses]
     body = render(
         "banner.html.j2",
         verdict=verdict,

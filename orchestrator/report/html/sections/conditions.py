@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.report.conditions import TELLING, TELLING_GPU
 from orchestrator.report.html.section import Section, render
-from orchestrator.report.summary import TELLING, TELLING_GPU
 from orchestrator.report.view import RunView
 from orchestrator.verdict.conditions import Field
 

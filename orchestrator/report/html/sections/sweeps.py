@@ -14,7 +14,7 @@ from orchestrator.report.html.svg import Band, Dot, Plot, strip_plot
 from orchestrator.report.view import RunView
 from orchestrator.report.words import show_value, show_where
 from orchestrator.store.results import Result
-from orchestrator.verdict.reconcile import NEW, Item
+from orchestrator.verdict.item import NEW, Item
 
 MAX_PLOTS = 24
 MAX_SERIES = 8

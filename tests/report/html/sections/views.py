@@ -12,7 +12,7 @@ from orchestrator.store.record import RunRecord, Tree
 from orchestrator.store.results import Result
 from orchestrator.store.rundir import RunDir
 from orchestrator.verdict.conditions import Conditions
-from orchestrator.verdict.reconcile import Item
+from orchestrator.verdict.item import Item
 
 
 def result(

@@ -1,0 +1,89 @@
+"""A connection that is kept open for the next run."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.link import courier
+from orchestrator.link.session import Session
+from orchestrator.spec.hosts import Host
+from tests.conftest import COMMAND_DEADLINE_S, Project
+from tests.hosts.sshd import SshServer
+from tests.link.reached import QUICK, local, over_ssh
+
+
+class TestKeptConnection:
+    @pytest.fixture
+    def host(
+        self,
+        tmp_path: Path,
+        short_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        trusted_ssh: SshServer,
+    ) -> Host:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(short_path / "cache"))
+        return over_ssh(trusted_ssh, tmp_path, "ssh", keep_open="1m")
+
+    @pytest.fixture
+    def short_path(self) -> Iterator[Path]:
+        """pytest's own temporary directories may be too deep for a socket."""
+        with tempfile.TemporaryDirectory(prefix="orch") as folder:
+            yield Path(folder)
+
+    @pytest.mark.parametrize("place", ["cache", "a path too long for a socket/" * 4])
+    def test_the_second_run_does_not_log_in(
+        self, project: Project, trusted_ssh: SshServer, short_path: Path, place: str
+    ) -> None:
+        project.env["XDG_CACHE_HOME"] = str(short_path / place)
+        project.env["TMPDIR"] = str(short_path)
+        more = {"root": project.home / "root", "keep_open": "1m"}
+        project.write("hosts.yaml", trusted_ssh.hosts_yaml("there", "ssh", **more))
+        project.write("quick.yaml", QUICK)
+        log = trusted_ssh.folder / "sshd.log"
+        try:
+            first = project.orch("run", "quick.yaml", "--host", "there")
+            assert first.code == 0, first.text
+            end = time.monotonic() + COMMAND_DEADLINE_S
+            while not list(short_path.rglob("*.sock")):
+                assert time.monotonic() < end, "no courier came"
+                time.sleep(0.05)
+            logins = log.read_text("utf-8").count("Accepted publickey")
+            (socket,) = short_path.rglob("*.sock")
+            mode = socket.stat().st_mode
+            second = project.orch("run", "quick.yaml", "--host", "there")
+        finally:
+            closed = project.orch("hosts", "close", "there")
+
+        assert second.code == 0, second.text
+        record = project.record()
+        assert record["timings"]["connected_s"] < 1
+        assert mode & 0o077 == 0
+        # The courier itself logs in once more behind the second run; the run did not.
+        assert log.read_text("utf-8").count("Accepted publickey") <= logins + 1
+        assert "closed the connection" in closed.out
+
+    def test_a_dead_courier_is_no_obstacle(
+        self, host: Host, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = courier._socket_path("there", host)
+        path.parent.mkdir(mode=0o700, parents=True)
+        path.touch()
+
+        with Session("there", host, borrow=True) as session:
+            assert not session.is_lent
+            session.open("list")
+            session.expect("welcome", 30)
+
+    def test_a_folder_that_is_open_to_others_is_not_used(self, host: Host) -> None:
+        path = courier._socket_path("there", host)
+        path.parent.mkdir(mode=0o755, parents=True)
+
+        assert courier.borrow("there", host) is None
+
+    def test_without_keep_open_there_is_no_courier(self, tmp_path: Path) -> None:
+        assert courier.borrow("here", local(tmp_path)) is None
