@@ -208,6 +208,7 @@ class _Courier:
             bootstrap.opening(
                 agentzip.build(),
                 name=agentzip.name(),
+                files=agentzip.files(),
                 root=self._host.root,
                 interpreter=carriers.first_line(self._host),
             )

@@ -21,6 +21,7 @@ PING_S = 10.0
 _MAX_NOISE_BYTES = 1 << 20
 _QUEUED_FRAMES = 64
 _LAST_WORDS_S = 2.0
+_SSH_FAILED = 255
 
 
 class LinkLost(Exception):
@@ -105,9 +106,20 @@ class Session:
         return bootstrap.opening(
             b"" if has_agent else agentzip.build(),
             name=agentzip.name(),
+            files=agentzip.files(),
             root=self._host.root,
             interpreter=carriers.first_line(self._host),
         )
+
+    def may_lack_agent(self) -> bool:
+        """Whether the link that ended may have done so since the host had no agent to start."""
+        if self.greeted:
+            return False
+        code = self._pipe.exit_code()
+        if self._host.carrier == "openssh" and code == _SSH_FAILED:
+            return False
+        # A carrier may have a code of its own, or none.
+        return code == bootstrap.AGENT_GONE or code not in bootstrap.EXIT_CODES
 
     def leave(self) -> None:
         """Close without waiting: everything that matters has been said and heard."""
@@ -238,7 +250,7 @@ class Session:
         if not isinstance(error, (StreamEnded, OSError, EOFError)):
             return error
         said, code = self._pipe.last_words(), self._pipe.exit_code()
-        if self._host.carrier == "openssh" and code == 255:
+        if self._host.carrier == "openssh" and code == _SSH_FAILED:
             from orchestrator.link import openssh
 
             explained = openssh.explain(self._name, self._host, said)
