@@ -12,7 +12,7 @@ from orchestrator.agent import frames
 from orchestrator.agent.frames import GREETING, Data, Frame, FrameError, Packer, StreamEnded
 from orchestrator.errors import EvidenceError, InternalError, OrchError, ProtocolError, Unreachable
 from orchestrator.link import agentzip, bootstrap, carriers, courier, deflate
-from orchestrator.link.pipe import Pipe
+from orchestrator.link.pipe import STALL_S, Pipe
 from orchestrator.spec.hosts import Host
 
 # The agent says something every 5 s; three missed words, and the link counts as dead.
@@ -249,6 +249,13 @@ class Session:
             )
         if not isinstance(error, (StreamEnded, OSError, EOFError)):
             return error
+        if isinstance(error, TimeoutError):
+            stalled = f"`{self._name}` took nothing of what it was sent for {STALL_S:.0f} s"
+            if self.greeted:
+                return LinkLost(stalled)
+            return Unreachable(
+                f"{stalled}, and its agent has not started", fix=f"orch doctor {self._name}"
+            )
         said, code = self._pipe.last_words(), self._pipe.exit_code()
         if self._host.carrier == "openssh" and code == _SSH_FAILED:
             from orchestrator.link import openssh

@@ -26,7 +26,7 @@ SOON_S = 15.0
 
 def test_ctrl_c_while_the_agent_itself_is_on_its_way(project: Project) -> None:
     project.write("quick.yaml", QUICK)
-    project.write("hosts.yaml", "hosts:\n  deaf: {via: [sleep, '60']}\n")
+    project.write("hosts.yaml", "hosts:\n  deaf: {via: [sh, -c, exec sleep 60, --]}\n")
     controller = project.start("run", "quick.yaml", "--host", "deaf")
     assert controller.stdout is not None
     while "] run " not in controller.stdout.readline():
