@@ -316,6 +316,19 @@ class TestWhatNeverStarted:
         assert "the agent did not start" in done.err
         assert project.runs == []
 
+    def test_what_a_host_says_is_no_command_to_the_terminal(self, project: Project) -> None:
+        project.write("quick.yaml", QUICK)
+        says = r"printf '\033]0;mine\007\033[31mred\r' >&2; exit 3"
+        project.write(
+            "hosts.yaml", f'hosts:\n  pod: {{via: [bash, -c, "{says}"]}}\n'.replace("\\", "\\\\")
+        )
+
+        done = project.orch("run", "quick.yaml", "--host", "pod")
+
+        assert done.code == 5, done.text
+        assert "red" in done.err
+        assert not set("\x1b\x07\r") & set(done.err)
+
     def test_ctrl_c_before_the_upload(self, project: Project) -> None:
         project.write("quick.yaml", QUICK)
         project.write(
