@@ -213,8 +213,11 @@ class Session:
             self.greeted = True
             for frame in frames.read_frames(self._pipe.read):
                 self._put(frame)
-        except (StreamEnded, FrameError) as error:
+        except FrameError as error:
             self._put(error)
+            # Whoever is not heard out takes nothing either, and somebody may be telling it a lot.
+            while not self._closed.is_set() and self._pipe.read(_MAX_NOISE_BYTES):
+                pass
         except BaseException as error:  # noqa: BLE001 - raised again where somebody hears it
             self._put(error)
 

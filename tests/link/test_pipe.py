@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import Unreachable
+from orchestrator.errors import ProtocolError, Unreachable
 from orchestrator.link import pipe
 from orchestrator.link.pipe import ProcessPipe
 from orchestrator.link.session import Session
@@ -44,6 +44,16 @@ def test_a_program_that_takes_nothing_is_not_waited_for_for_ever(
 
     monkeypatch.setattr(pipe, "CLOSE_DEADLINE_S", 0.1)
     deaf.close()
+
+
+def test_a_host_that_will_not_stop_talking_is_told_as_that(tmp_path: Path) -> None:
+    chatter = ("sh", "-c", "head -c 3000000 /dev/zero; exec cat >/dev/null", "--")
+
+    with Session("loud", Host(via=chatter, root=str(tmp_path))) as session:
+        session.open("list")
+
+        with pytest.raises(ProtocolError, match="a megabyte of output and no greeting"):
+            session.expect("welcome", 60)
 
 
 def test_a_host_that_takes_nothing_is_told_as_that(
