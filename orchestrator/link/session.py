@@ -231,17 +231,17 @@ class Session:
 
     def _skip_noise(self) -> bytes:
         """Everything before the greeting: banners, and what start-up files print."""
-        seen = b""
-        while GREETING not in seen:
-            # Byte for byte near the end: what follows the greeting belongs to the frames.
+        seen = bytearray()
+        while not seen.endswith(GREETING):
+            # Never past the end of a greeting: what follows it belongs to the frames.
             piece = self._pipe.read(_safe_portion(seen))
             if not piece:
-                self.noise = seen
+                self.noise = bytes(seen)
                 raise StreamEnded("the stream ended before the agent greeted")
             seen += piece
             if len(seen) > _MAX_NOISE_BYTES:
                 raise FrameError("a megabyte of output and no greeting in it")
-        return seen[: -len(GREETING)]
+        return bytes(seen[: -len(GREETING)])
 
     def _explained(self, error: BaseException) -> BaseException:
         """What the user hears when the link fails, from the most telling source there is."""
@@ -278,7 +278,7 @@ class Session:
         )
 
 
-def _safe_portion(seen: bytes) -> int:
+def _safe_portion(seen: bytearray) -> int:
     """How many bytes may be read without reading past the end of a greeting."""
     for length in range(min(len(GREETING), len(seen)), 0, -1):
         if seen.endswith(GREETING[:length]):
@@ -292,6 +292,12 @@ def _raise_if_refused(name: str, message: Mapping[str, Any]) -> None:
             "disk_full",
             f"the disk of `{name}` is full: {message['text']}",
             fix=f"make room there; `orch gc --host {name}` removes old runs that are home",
+        )
+    if message["type"] == "refused" and message["code"] == "os":
+        raise Refused(
+            "os",
+            f"`{name}` cannot do what it was asked: {message['text']}",
+            fix=f"mend that there; `orch doctor {name}` looks at its root",
         )
     if message["type"] == "refused":
         raise Refused(str(message["code"]), str(message["text"]))
