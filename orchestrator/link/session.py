@@ -300,6 +300,8 @@ def _raise_if_refused(name: str, message: Mapping[str, Any]) -> None:
             fix=f"mend that there; `orch doctor {name}` looks at its root",
         )
     if message["type"] == "refused":
-        raise Refused(str(message["code"]), str(message["text"]))
+        code = str(message["code"])
+        fix = f"`orch ls --host {name}` lists the runs there" if code == "no_such_run" else ""
+        raise Refused(code, str(message["text"]), fix=fix)
     if message["type"] == "broken":
         raise InternalError(f"the agent failed: {message['text']}\n{message['traceback']}")
