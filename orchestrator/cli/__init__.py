@@ -81,6 +81,9 @@ def _call() -> int:
 
 
 def _say_error(text: str, detail: str = "") -> None:
-    sys.stderr.write(f"orch: {text}\n")
+    # Much of it may be what a host said.
+    from orchestrator.report.words import harmless
+
+    sys.stderr.write(f"orch: {harmless(text)}\n")
     if detail:
-        sys.stderr.write(f"{detail}\n")
+        sys.stderr.write(f"{harmless(detail)}\n")

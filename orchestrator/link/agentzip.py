@@ -28,6 +28,11 @@ def name() -> str:
     return digest.hexdigest()[:20]
 
 
+def files() -> int:
+    """How many files it has; all of them are modules."""
+    return len(_members())
+
+
 @functools.cache
 def build() -> bytes:
     """The zip."""

@@ -48,10 +48,17 @@ def install():
     os.makedirs(top, mode=0o700, exist_ok=True)
     fresh = unpacked(top)
     try:
+        if os.path.isdir(home):
+            torso = tempfile.mkdtemp(prefix=".part-", dir=top)
+            os.rename(home, torso)
+            shutil.rmtree(torso, ignore_errors=True)
         os.rename(fresh, home)
     except OSError:
         shutil.rmtree(fresh, ignore_errors=True)
-if not os.path.isdir(home):
+def whole():
+    modules = [name for _, _, names in os.walk(home) for name in names if name.endswith(".py")]
+    return os.path.isdir(home) and len(modules) >= head["files"]
+if not whole():
     if not body:
         sys.stderr.write("orch: the agent is not here any more\\n")
         sys.exit(95)
@@ -91,8 +98,10 @@ COMMAND = f"sh -c '{_SHELL_CODE}'"
 
 assert "'" not in _SHELL_CODE, "the command must survive one pair of single quotes"
 
+AGENT_GONE = 95
+
 EXIT_CODES = {
-    95: "the agent that was there is gone",
+    AGENT_GONE: "the agent that was there is gone",
     96: "the link closed before the host said anything",
     97: "its python3 is older than 3.8",
     98: "the stream ended before the agent was there",
@@ -102,7 +111,9 @@ EXIT_CODES = {
 }
 
 
-def opening(agent: bytes, *, name: str, root: str, interpreter: str | None) -> bytes:
+def opening(
+    agent: bytes, *, name: str, root: str, interpreter: str | None, files: int = 0
+) -> bytes:
     """Everything before the first frame.
 
     Args:
@@ -110,12 +121,14 @@ def opening(agent: bytes, *, name: str, root: str, interpreter: str | None) -> b
         name: the directory it is unpacked into, which names its content.
         root: the directory on the host, `~` allowed.
         interpreter: the one the shell is to start; None where no shell is in between.
+        files: how many modules it has; with fewer there, a cleaner of old files went over it.
     """
     head = json.dumps(
         {
             "size": len(agent),
             "sha256": hashlib.sha256(agent).hexdigest(),
             "name": name,
+            "files": files,
             "root": root,
         }
     ).encode("utf-8")

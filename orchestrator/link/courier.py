@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import IO
 
 from orchestrator.agent.frames import GREETING
 from orchestrator.errors import OrchError
@@ -95,7 +96,7 @@ def provide(name: str, host: Host) -> None:
     Raises:
         OSError: its folder cannot be made, or is open to others.
     """
-    if not is_wanted(host) or _socket_path(name, host).exists():
+    if not is_wanted(host) or _is_held(_socket_path(name, host).with_suffix(".pid")):
         return
     order = json.dumps({"name": name, "host": host.model_dump(mode="json")})
     log = _socket_path(name, host).with_suffix(".log")
@@ -125,6 +126,9 @@ def is_there(name: str, host: Host) -> bool:
 def dismiss(name: str, host: Host) -> bool:
     """End this host's courier; False when there is none."""
     path = _socket_path(name, host).with_suffix(".pid")
+    # The number of a courier that was killed may be another process's by now.
+    if not (is_wanted(host) and _is_held(path)):
+        return False
     try:
         os.kill(int(path.read_text("ascii")), signal.SIGTERM)
     except (FileNotFoundError, ProcessLookupError, ValueError):
@@ -145,6 +149,29 @@ def _socket_path(name: str, host: Host) -> Path:
     if len(os.fsencode(path)) < _LONGEST_SOCKET_PATH:
         return path
     return Path(tempfile.gettempdir(), f"orch-{os.getuid()}", file)
+
+
+def _hold(file: IO[str]) -> None:
+    """Lock a file until it is closed, or its process has ended in whatever way.
+
+    Raises:
+        BlockingIOError: another process holds it.
+    """
+    # Not on Windows, which has no courier either.
+    import fcntl
+
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        with path.open("r", encoding="ascii") as file:
+            _hold(file)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _check_private(folder: Path) -> None:
@@ -180,9 +207,15 @@ class _Courier:
         """Lend the connection until nobody has wanted it for `keep_open`."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_private(self._path.parent)
-        # Whoever makes the file is the courier; another one that was started as well leaves.
-        with self._pid_file.open("x", encoding="ascii") as file:
+        # Whoever holds the file is the courier; another one that was started as well leaves.
+        with self._pid_file.open("a", encoding="ascii") as file:
+            _hold(file)
+            file.truncate(0)
             file.write(str(os.getpid()))
+            file.flush()
+            self._serve()
+
+    def _serve(self) -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         pipe: Pipe | None = None
         try:
@@ -208,6 +241,7 @@ class _Courier:
             bootstrap.opening(
                 agentzip.build(),
                 name=agentzip.name(),
+                files=agentzip.files(),
                 root=self._host.root,
                 interpreter=carriers.first_line(self._host),
             )

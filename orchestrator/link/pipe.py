@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import subprocess
 import tempfile
 import threading
@@ -13,6 +14,8 @@ from typing import IO, Protocol
 from orchestrator.errors import Unreachable
 
 CLOSE_DEADLINE_S = 5.0
+# How long a host may take nothing at all of what it is sent.
+STALL_S = 120.0
 _STDERR_SHOWN = 2000
 
 
@@ -26,6 +29,7 @@ class Pipe(Protocol):
         """All of the bytes.
 
         Raises:
+            TimeoutError: nobody took any of them for `STALL_S`.
             OSError: nobody takes them any more.
         """
 
@@ -69,6 +73,8 @@ class ProcessPipe:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input, self._output = self._process.stdin, self._process.stdout
+        if os.name != "nt":
+            os.set_blocking(self._input.fileno(), False)
 
     def read(self, count: int) -> bytes:
         try:
@@ -80,7 +86,15 @@ class ProcessPipe:
     def write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            view = view[os.write(self._input.fileno(), view) :]
+            try:
+                view = view[os.write(self._input.fileno(), view) :]
+            except BlockingIOError:
+                self._wait_for_room()
+
+    def _wait_for_room(self) -> None:
+        _, ready, _ = select.select([], [self._input], [], STALL_S)
+        if not ready:
+            raise TimeoutError(f"nothing was taken for {STALL_S:.0f} s")
 
     def close(self) -> None:
         # A run that leaves and a run that fails may both close, each in its own thread.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from orchestrator.agent import bitmap
 from orchestrator.errors import ProtocolError, Unreachable
@@ -30,10 +31,15 @@ AHEAD_BYTES = 256 << 10
 _PARCEL = struct.Struct("!IBQQ")
 
 Progress = Callable[[int, int], None]
+Whole = Callable[[bool], None]
 
 
 def _nothing() -> None:
     """For a caller who has nothing else to do."""
+
+
+def _unasked(_: bool) -> None:
+    """For a caller who will not break off."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +62,19 @@ def push(
     *,
     last: Sent | None,
     meanwhile: Callable[[], None] = _nothing,
+    whole: Whole = _unasked,
 ) -> None:
     """Send a tree and its plan; returns when the supervisor on the host has taken over.
 
     Args:
-        progress: called with the bytes sent and the bytes in all, first when none is sent
-            yet; the last call comes before the host can know that it has everything.
+        progress: called with the bytes sent and the bytes in all, first when none is sent yet.
         last: what this host was sent last; None when it has never seen this code.
         meanwhile: something to do while the host thinks about its answer.
+        whole: told False while the host cannot have everything yet, and True before it can: from
+            then on only the host knows whether it has begun.
 
     Raises:
-        SourceError: the host lacks more than `max_bytes`; nothing was sent.
+        SourceError: the host lacks more than `max_bytes`; nothing runs there.
         Refused: the host will not run it.
     """
     wanted = _blob_names(order.snapshot)
@@ -74,10 +82,12 @@ def push(
 
     def ask(has_agent: bool) -> None:
         facts = {"plan": order.plan_json, "secrets": dict(order.secrets)}
+        whole(False)
         session.open("run", has_agent=has_agent, ahead=bitmap.encode(wanted, ahead), **facts)
-        outflow.send(session, "manifest", iter([order.snapshot.manifest]))
+        end = _nothing if ahead else partial(whole, True)
+        outflow.send(session, "manifest", iter([order.snapshot.manifest]), end)
         if ahead:
-            _send_blobs(session, order.snapshot, ahead, progress)
+            _send_blobs(session, order.snapshot, ahead, progress, whole)
 
     has_agent = last is not None and last.agent == agentzip.name()
     _be_welcome(session, ask, has_agent, meanwhile)
@@ -85,7 +95,7 @@ def push(
     if missing:
         sizes = _sizes(order.snapshot, missing)
         _check_size(order, {**ahead, **sizes})
-        _send_blobs(session, order.snapshot, sizes, progress, sum(ahead.values()))
+        _send_blobs(session, order.snapshot, sizes, progress, whole, sum(ahead.values()))
     session.expect("started", START_DEADLINE_S)
 
 
@@ -111,8 +121,7 @@ def _be_welcome(
         meanwhile()
         session.expect("welcome", LENT_DEADLINE_S if session.is_lent else NEED_DEADLINE_S)
     except (Unreachable, LinkLost):
-        is_agent_missed = has_agent and not session.greeted
-        if not (session.is_lent or is_agent_missed):
+        if not (session.is_lent or (has_agent and session.may_lack_agent())):
             raise
         session.connect_anew()
         ask(False)
@@ -133,6 +142,7 @@ def _send_blobs(
     snapshot: Snapshot,
     sizes: Mapping[str, int],
     progress: Progress,
+    whole: Whole,
     sent_before: int = 0,
 ) -> None:
     """Each blob behind a header (`agent.parcels` reads it): index, encoding, both sizes.
@@ -143,6 +153,7 @@ def _send_blobs(
     """
     blobs = list(sizes)
     total = sent_before + sum(sizes.values())
+    whole(False)
     if total > sent_before:
         progress(sent_before, total)
 
@@ -159,7 +170,11 @@ def _send_blobs(
             if sent < total:
                 progress(sent, total)
 
-    outflow.send(session, "blobs", chunks(), lambda: progress(total, total))
+    def end() -> None:
+        progress(total, total)
+        whole(True)
+
+    outflow.send(session, "blobs", chunks(), end)
 
 
 def _blob_names(snapshot: Snapshot) -> list[str]:

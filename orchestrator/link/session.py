@@ -12,7 +12,7 @@ from orchestrator.agent import frames
 from orchestrator.agent.frames import GREETING, Data, Frame, FrameError, Packer, StreamEnded
 from orchestrator.errors import EvidenceError, InternalError, OrchError, ProtocolError, Unreachable
 from orchestrator.link import agentzip, bootstrap, carriers, courier, deflate
-from orchestrator.link.pipe import Pipe
+from orchestrator.link.pipe import STALL_S, Pipe
 from orchestrator.spec.hosts import Host
 
 # The agent says something every 5 s; three missed words, and the link counts as dead.
@@ -21,6 +21,7 @@ PING_S = 10.0
 _MAX_NOISE_BYTES = 1 << 20
 _QUEUED_FRAMES = 64
 _LAST_WORDS_S = 2.0
+_SSH_FAILED = 255
 
 
 class LinkLost(Exception):
@@ -105,9 +106,20 @@ class Session:
         return bootstrap.opening(
             b"" if has_agent else agentzip.build(),
             name=agentzip.name(),
+            files=agentzip.files(),
             root=self._host.root,
             interpreter=carriers.first_line(self._host),
         )
+
+    def may_lack_agent(self) -> bool:
+        """Whether the link that ended may have done so since the host had no agent to start."""
+        if self.greeted:
+            return False
+        code = self._pipe.exit_code()
+        if self._host.carrier == "openssh" and code == _SSH_FAILED:
+            return False
+        # A carrier may have a code of its own, or none.
+        return code == bootstrap.AGENT_GONE or code not in bootstrap.EXIT_CODES
 
     def leave(self) -> None:
         """Close without waiting: everything that matters has been said and heard."""
@@ -201,8 +213,11 @@ class Session:
             self.greeted = True
             for frame in frames.read_frames(self._pipe.read):
                 self._put(frame)
-        except (StreamEnded, FrameError) as error:
+        except FrameError as error:
             self._put(error)
+            # Whoever is not heard out takes nothing either, and somebody may be telling it a lot.
+            while not self._closed.is_set() and self._pipe.read(_MAX_NOISE_BYTES):
+                pass
         except BaseException as error:  # noqa: BLE001 - raised again where somebody hears it
             self._put(error)
 
@@ -216,17 +231,17 @@ class Session:
 
     def _skip_noise(self) -> bytes:
         """Everything before the greeting: banners, and what start-up files print."""
-        seen = b""
-        while GREETING not in seen:
-            # Byte for byte near the end: what follows the greeting belongs to the frames.
+        seen = bytearray()
+        while not seen.endswith(GREETING):
+            # Never past the end of a greeting: what follows it belongs to the frames.
             piece = self._pipe.read(_safe_portion(seen))
             if not piece:
-                self.noise = seen
+                self.noise = bytes(seen)
                 raise StreamEnded("the stream ended before the agent greeted")
             seen += piece
             if len(seen) > _MAX_NOISE_BYTES:
                 raise FrameError("a megabyte of output and no greeting in it")
-        return seen[: -len(GREETING)]
+        return bytes(seen[: -len(GREETING)])
 
     def _explained(self, error: BaseException) -> BaseException:
         """What the user hears when the link fails, from the most telling source there is."""
@@ -237,8 +252,15 @@ class Session:
             )
         if not isinstance(error, (StreamEnded, OSError, EOFError)):
             return error
+        if isinstance(error, TimeoutError):
+            stalled = f"`{self._name}` took nothing of what it was sent for {STALL_S:.0f} s"
+            if self.greeted:
+                return LinkLost(stalled)
+            return Unreachable(
+                f"{stalled}, and its agent has not started", fix=f"orch doctor {self._name}"
+            )
         said, code = self._pipe.last_words(), self._pipe.exit_code()
-        if self._host.carrier == "openssh" and code == 255:
+        if self._host.carrier == "openssh" and code == _SSH_FAILED:
             from orchestrator.link import openssh
 
             explained = openssh.explain(self._name, self._host, said)
@@ -256,7 +278,7 @@ class Session:
         )
 
 
-def _safe_portion(seen: bytes) -> int:
+def _safe_portion(seen: bytearray) -> int:
     """How many bytes may be read without reading past the end of a greeting."""
     for length in range(min(len(GREETING), len(seen)), 0, -1):
         if seen.endswith(GREETING[:length]):
@@ -271,7 +293,15 @@ def _raise_if_refused(name: str, message: Mapping[str, Any]) -> None:
             f"the disk of `{name}` is full: {message['text']}",
             fix=f"make room there; `orch gc --host {name}` removes old runs that are home",
         )
+    if message["type"] == "refused" and message["code"] == "os":
+        raise Refused(
+            "os",
+            f"`{name}` cannot do what it was asked: {message['text']}",
+            fix=f"mend that there; `orch doctor {name}` looks at its root",
+        )
     if message["type"] == "refused":
-        raise Refused(str(message["code"]), str(message["text"]))
+        code = str(message["code"])
+        fix = f"`orch ls --host {name}` lists the runs there" if code == "no_such_run" else ""
+        raise Refused(code, str(message["text"]), fix=fix)
     if message["type"] == "broken":
         raise InternalError(f"the agent failed: {message['text']}\n{message['traceback']}")

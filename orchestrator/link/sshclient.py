@@ -24,7 +24,7 @@ from orchestrator.errors import (
     OrchError,
     Unreachable,
 )
-from orchestrator.link import hostkeys, knownhosts
+from orchestrator.link import hostkeys, knownhosts, pipe
 from orchestrator.link.bootstrap import COMMAND
 from orchestrator.spec.hosts import Host
 
@@ -52,6 +52,8 @@ class SshPipe:
         self._channel = transport.open_session(
             window_size=WINDOW_BYTES, max_packet_size=PACKET_BYTES, timeout=deadline_s
         )
+        # For what is sent; a host may well be silent for longer.
+        self._channel.settimeout(pipe.STALL_S)
         self._held = memoryview(b"")
         self._start(COMMAND)
 
@@ -70,12 +72,17 @@ class SshPipe:
         self._channel.transport._send_user_message(request)
 
     def read(self, count: int) -> bytes:
-        if not self._held:
+        while not self._held:
             # paramiko moves what is left in its buffer at every read: take all there is at once.
             try:
-                self._held = memoryview(self._channel.recv(_READ_BYTES))
+                heard = self._channel.recv(_READ_BYTES)
+            except TimeoutError:
+                continue
             except (OSError, EOFError):
                 return b""
+            if not heard:
+                return b""
+            self._held = memoryview(heard)
         part, self._held = self._held[:count], self._held[count:]
         return bytes(part)
 

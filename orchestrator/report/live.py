@@ -67,7 +67,7 @@ class LiveTeller:
         self._status = "the link holds again"
 
     def note(self, text: str) -> None:
-        self._live.console.print(Text(text))
+        self._live.console.print(Text(harmless(text)))
 
     def tick(self) -> None:
         """The table refreshes by itself."""

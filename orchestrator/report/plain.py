@@ -59,7 +59,7 @@ class PlainTeller:
         self._say("the link holds again")
 
     def note(self, text: str) -> None:
-        self._say(text)
+        self._say(harmless(text))
 
     def tick(self) -> None:
         """Nothing moves in plain text."""

@@ -39,21 +39,24 @@ def send(state: Run) -> Run | int:
     assert state.session is not None
     assert state.folder is not None
     assert state.record is not None
-    done = total = 0
+    done = 0
+    is_whole = False
 
     def progress(done_bytes: int, total_bytes: int) -> None:
-        nonlocal done, total
-        done, total = done_bytes, total_bytes
+        nonlocal done
+        done = done_bytes
         state.teller.uploading(done_bytes, total_bytes)
+
+    def whole(now: bool) -> None:
+        nonlocal is_whole
+        is_whole = now
 
     try:
         order = Order(taken, plan.to_json(), state.secrets, prepared.experiment.max_upload)
-        artifacts = state.folder.path.parent
-        last = sent.last(artifacts, state.host.place)
+        last = sent.last(state.folder.path.parent, state.host.place)
         if last is None:
-            sent.note(artifacts, state.host.place, Sent())
-        push(state.session, order, progress, last=last, meanwhile=_load_the_end)
-        sent.note(artifacts, state.host.place, Sent(taken.tree, agentzip.name()))
+            _remember(state, Sent())
+        push(state.session, order, progress, last=last, meanwhile=_load_the_end, whole=whole)
     except (InputError, Refused):
         _forget(state)
         raise
@@ -62,9 +65,9 @@ def send(state: Run) -> Run | int:
             _forget(state)
         raise
     except KeyboardInterrupt:
-        return _interrupted(state, state.session, is_cut=done < total)
+        return _interrupted(state, state.session, is_cut=not is_whole)
     except LinkLost as error:
-        if done < total:
+        if not is_whole:
             state.teller.note(f"the upload was cut ({error}); nothing runs there yet")
         else:
             state.teller.note(
@@ -72,6 +75,7 @@ def send(state: Run) -> Run | int:
                 f"({error}); asking it"
             )
         return replace(state, session=None)
+    _remember(state, Sent(taken.tree, agentzip.name()))
     timings = state.record.timings.model_copy(
         update={
             "connected_s": state.connected_s,
@@ -83,6 +87,17 @@ def send(state: Run) -> Run | int:
     state.folder.write_record(record)
     state.teller.stage("start", f"the run has started on {state.host_name}")
     return replace(state, record=record)
+
+
+def _remember(state: Run, what: Sent) -> None:
+    """What this host has now; without it the next run asks for more than it would have to."""
+    assert state.folder is not None
+    assert state.host is not None
+    try:
+        sent.note(state.folder.path.parent, state.host.place, what)
+    except OSError as error:
+        why = error.strerror or str(error)
+        state.teller.note(f"note: what {state.host_name} was sent cannot be noted: {why}")
 
 
 def _load_the_end() -> None:
@@ -147,9 +162,7 @@ def _forget(state: Run) -> None:
 
 def _interrupted(state: Run, session: Session, *, is_cut: bool) -> int:
     """After a Ctrl-C in mid-push: the host begins with a whole tree, unless it is told not to."""
-    if is_cut:
-        session.close()
-    elif not _is_abandoned(session):
+    if not is_cut and not _is_abandoned(session):
         return _may_have_started(state)
     _forget(state)
     return nothing_started(state.teller)
@@ -166,7 +179,10 @@ def _is_abandoned(session: Session) -> bool:
                 return False
     except Refused:
         return True
-    except (LinkLost, HostError, KeyboardInterrupt):
+    except HostError:
+        # An agent greets before it hears anything: one that never did was told nothing.
+        return not session.greeted
+    except (LinkLost, KeyboardInterrupt):
         return False
     return False
 
@@ -180,7 +196,7 @@ def _may_have_started(state: Run) -> int:
     assert state.folder is not None
     run_id = state.folder.run_id
     state.teller.note(
-        f"{state.host_name} has the whole tree and may have begun\n"
+        f"{state.host_name} was sent the whole tree and may have begun\n"
         f"  follow it: orch attach {run_id}\n"
         f"  stop it:   orch cancel {run_id}"
     )

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from typing import TypeVar
 
 from orchestrator import __version__
 from orchestrator.agent.journal import now
+from orchestrator.agent.plan import Plan
 from orchestrator.errors import InputError, PreflightRefused
 from orchestrator.link import carriers, courier
 from orchestrator.link.session import Session
 from orchestrator.run import order
 from orchestrator.run.state import Run
-from orchestrator.source import anchor, repository, snapshot
+from orchestrator.source import anchor, git, repository, snapshot
 from orchestrator.source.snapshot import Snapshot
 from orchestrator.spec.expand import prepare
 from orchestrator.spec.hosts import find_host, hosts_files
 from orchestrator.spec.quantity import show_duration
 from orchestrator.store import rundir
 from orchestrator.store.record import Preflight, RunRecord, Tree
+from orchestrator.store.rundir import RunDir
 
 T = TypeVar("T")
 
 _TURN_S = 0.5
 _LAST_WAIT_S = 10.0
+_STOP_AGAIN_S = 0.1
 
 
 def load(state: Run) -> Run:
@@ -60,18 +67,16 @@ def set_out(state: Run) -> Run:
     assert prepared is not None
     assert host is not None
     experiment = prepared.experiment
-    pool = ThreadPoolExecutor(2, thread_name_prefix="setting out")
-    snapshotting = pool.submit(
-        snapshot.take,
-        state.project,
-        include=experiment.include,
-        max_new_bytes=experiment.max_upload,
+    snapshotting = _beside(
+        "snapshot",
+        lambda: snapshot.take(
+            state.project, include=experiment.include, max_new_bytes=experiment.max_upload
+        ),
     )
     if not courier.is_there(state.host_name, host):
         # Here, since the linter would slow it down, and the network waits for it.
         carriers.load(host)
-    connecting = pool.submit(Session, state.host_name, host, borrow=True)
-    state.cleanup.callback(pool.shutdown, wait=False)
+    connecting = _beside("login", lambda: Session(state.host_name, host, borrow=True))
     state.cleanup.callback(_close_when_done, connecting)
     state.cleanup.callback(_let_end, snapshotting)
     return replace(state, connecting=connecting, snapshotting=snapshotting)
@@ -141,11 +146,27 @@ def seal(state: Run) -> Run:
     run_id = order.new_run_id(prepared.experiment.experiment)
     plan = order.make_plan(run_id, prepared, host, taken)
     folder = rundir.create(rundir.artifacts_dir(state.project), run_id)
+    try:
+        record = _write_down(state, plan, folder)
+        anchor.keep(taken.repository, run_id, taken.tree)
+    except BaseException:
+        # Half a run is none.
+        shutil.rmtree(folder.path)
+        raise
+    state.teller.stage("seal", f"run {run_id}")
+    return replace(state, folder=folder, record=record, plan=plan)
+
+
+def _write_down(state: Run, plan: Plan, folder: RunDir) -> RunRecord:
+    prepared, host, taken = state.prepared, state.host, state.snapshot
+    assert prepared is not None
+    assert host is not None
+    assert taken is not None
     plan_text = plan.to_json()
     rundir.write_atomically(folder.plan, plan_text)
     folder.experiment.write_bytes(prepared.path.read_bytes())
     record = RunRecord(
-        run_id=run_id,
+        run_id=plan.run_id,
         experiment=prepared.experiment.experiment,
         experiment_file=order.relative(prepared.path, state.project),
         host=state.host_name,
@@ -161,9 +182,7 @@ def seal(state: Run) -> Run:
         plan_sha256=hashlib.sha256(plan_text.encode("utf-8")).hexdigest(),
     )
     folder.write_record(record)
-    anchor.keep(taken.repository, run_id, taken.tree)
-    state.teller.stage("seal", f"run {run_id}")
-    return replace(state, folder=folder, record=record, plan=plan)
+    return record
 
 
 def _keep_open(state: Run) -> None:
@@ -174,6 +193,20 @@ def _keep_open(state: Run) -> None:
         state.teller.note(f"note: the connection is not kept open: {error}")
 
 
+def _beside(name: str, work: Callable[[], T]) -> Future[T]:
+    """Do something in a thread that the end of the command does not wait for."""
+    future: Future[T] = Future()
+
+    def do() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised again by `future.result`
+            future.set_exception(error)
+
+    threading.Thread(target=do, name=name, daemon=True).start()
+    return future
+
+
 def _result(future: Future[T]) -> T:
     """Wait in short turns: Ctrl-C on Windows does not break a long one."""
     while not future.done():
@@ -182,14 +215,21 @@ def _result(future: Future[T]) -> T:
 
 
 def _let_end(snapshotting: Future[Snapshot]) -> None:
-    """Git may still be reading when the run has failed elsewhere; its index of ours goes with it.
+    """Git may still be reading when the run has ended elsewhere: it is stopped, and leaves nothing.
 
     What it would have said is said the next time.
     """
-    if not snapshotting.cancel():
-        wait([snapshotting], timeout=_LAST_WAIT_S)
+    end = time.monotonic() + _LAST_WAIT_S
+    while not snapshotting.done() and time.monotonic() < end:
+        git.stop()
+        wait([snapshotting], timeout=_STOP_AGAIN_S)
 
 
 def _close_when_done(connecting: Future[Session]) -> None:
-    if not connecting.cancel() and connecting.exception(timeout=120) is None:
-        connecting.result().close()
+    """A login that is still under way is not waited for: nothing has been said over it."""
+
+    def close(done: Future[Session]) -> None:
+        if done.exception() is None:
+            done.result().close()
+
+    connecting.add_done_callback(close)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -42,21 +43,12 @@ class Git:
         """Run one git command.
 
         Raises:
-            SourceError: git is missing, failed (with `check`), or did not end in time.
+            SourceError: git is missing, failed (with `check`), was stopped, or did not end in time.
         """
         options = () if self.index is None else _WITH_OWN_INDEX
         command = ["git", "-c", "core.quotePath=false", *options, *arguments]
         try:
-            done = subprocess.run(
-                command,
-                cwd=self.directory,
-                env=_environment(self.index),
-                input=feed,
-                stdin=subprocess.DEVNULL if feed is None else None,
-                capture_output=True,
-                timeout=DEADLINE_S,
-                check=False,
-            )
+            done = _ended(command, self.directory, _environment(self.index), feed)
         except FileNotFoundError as error:
             if not self.directory.is_dir():
                 raise SourceError(f"no directory `{self.directory}`") from error
@@ -95,6 +87,41 @@ class Git:
 
     def with_index(self, index: Path) -> Git:
         return Git(self.directory, index)
+
+
+def stop() -> None:
+    """Kill what `run` waits for in other threads, whose callers hear of it as a failure."""
+    for process in tuple(_running):
+        process.kill()
+
+
+_running: set[subprocess.Popen[bytes]] = set()
+
+
+def _ended(
+    command: Sequence[str], directory: Path, env: Mapping[str, str], feed: bytes | None
+) -> subprocess.CompletedProcess[bytes]:
+    # A filter that outlives git holds its standard error open: a file has no end to wait for.
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            command,
+            cwd=directory,
+            env=env,
+            stdin=subprocess.DEVNULL if feed is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+        _running.add(process)
+        with process:
+            try:
+                output, _ = process.communicate(feed, timeout=DEADLINE_S)
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                _running.discard(process)
+        errors.seek(0)
+        return subprocess.CompletedProcess(command, process.returncode, output, errors.read())
 
 
 _WAYS_OUT = {

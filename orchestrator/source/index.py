@@ -5,9 +5,11 @@ The user's own index is only read. Every step here changes the copy, in the orde
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +19,9 @@ from orchestrator.errors import SourceError
 from orchestrator.source.git import Git, name_list
 from orchestrator.source.repository import Repository
 
+_PREFIX = "orch-index-"
+# No snapshot takes so long: git's commands have their deadline.
+_FORGOTTEN_S = 86_400.0
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
@@ -27,8 +32,9 @@ def private(found: Repository) -> Iterator[Git]:
     Raises:
         SourceError: the git directory cannot be written.
     """
+    _remove_forgotten(found.git_dir)
     try:
-        handle, name = tempfile.mkstemp(prefix="orch-index-", dir=found.git_dir)
+        handle, name = tempfile.mkstemp(prefix=_PREFIX, dir=found.git_dir)
     except OSError as error:
         raise SourceError(
             f"cannot write into {found.git_dir}: {error.strerror}",
@@ -45,6 +51,17 @@ def private(found: Repository) -> Iterator[Git]:
     finally:
         index.unlink(missing_ok=True)
         index.with_name(index.name + ".lock").unlink(missing_ok=True)
+
+
+def _remove_forgotten(git_dir: Path) -> None:
+    """Indexes of ours whose process was killed before it could remove them.
+
+    Their time of modification is that of the user's own index.
+    """
+    for path in git_dir.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_ctime > _FORGOTTEN_S:
+                path.unlink()
 
 
 @dataclass(frozen=True)

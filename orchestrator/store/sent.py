@@ -25,12 +25,16 @@ class Sent:
 
 
 def last(artifacts: Path, place: str) -> Sent | None:
-    """What was sent to a place (`Host.place`); None when it was never visited."""
+    """What was sent to a place (`Host.place`); None when no visit is known."""
     return _read(artifacts).get(_key(place))
 
 
 def note(artifacts: Path, place: str, sent: Sent) -> None:
-    """Remember what lies there now."""
+    """Remember what lies there now.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     known = _read(artifacts)
     key = _key(place)
     if known.get(key) != sent:
@@ -46,7 +50,7 @@ def _key(place: str) -> str:
 def _read(artifacts: Path) -> dict[str, Sent]:
     try:
         lines = (artifacts / _FILE).read_text("utf-8").splitlines()
-    except (FileNotFoundError, UnicodeDecodeError):
+    except (OSError, UnicodeDecodeError):
         return {}
     fields = (line.split("\t") for line in lines)
     return {key: Sent(*rest) for key, *rest in fields if len(rest) == 2}

@@ -24,7 +24,9 @@ def opening(
 ) -> bytes:
     body = agentzip.build() if agent is None else agent
     name = agentzip.name()
-    return bootstrap.opening(body, name=name, root=str(root), interpreter=interpreter)
+    return bootstrap.opening(
+        body, name=name, root=str(root), interpreter=interpreter, files=agentzip.files()
+    )
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -98,6 +100,21 @@ def test_an_agent_that_is_there_no_more_is_missed(tmp_path: Path) -> None:
     assert done.returncode == 95
     assert b"the agent is not here any more" in done.stderr
     assert not (tmp_path / "root").exists()
+
+
+def test_an_agent_that_has_lost_a_file_is_missed_and_put_back(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    start(list(bootstrap.ARGV), opening(root))
+    lost = root / "agents" / agentzip.name() / "orchestrator" / "agent" / "session.py"
+    lost.unlink()
+
+    missed = start(list(bootstrap.ARGV), opening(root, agent=b""))
+    sent = start(list(bootstrap.ARGV), opening(root))
+
+    assert missed.returncode == bootstrap.AGENT_GONE
+    assert sent.stdout.startswith(GREETING), sent.stderr
+    assert lost.exists()
+    assert [path.name for path in (root / "agents").iterdir()] == [agentzip.name()]
 
 
 def test_a_cut_stream_says_so(tmp_path: Path) -> None:

@@ -186,6 +186,32 @@ class TestWhatNeverStarted:
         assert "the agent did not start" in done.err
         assert project.runs == []
 
+    def test_a_store_that_is_in_the_way_is_told_with_its_host(self, project: Project) -> None:
+        project.write("quick.yaml", QUICK)
+        project.write("home of there/blobs", "not a directory")
+        root = project.path / "home of there"
+        project.write("hosts.yaml", f"hosts:\n  there: {{local: true, root: '{root}'}}\n")
+
+        done = project.orch("run", "quick.yaml", "--host", "there")
+
+        assert done.code == 5, done.text
+        assert f"`there` cannot do what it was asked: File exists: {root}/blobs" in done.err
+        assert "orch doctor there" in done.err
+        assert project.runs == []
+
+    def test_what_a_host_says_is_no_command_to_the_terminal(self, project: Project) -> None:
+        project.write("quick.yaml", QUICK)
+        says = r"printf '\033]0;mine\007\033[31mred\r' >&2; exit 3"
+        project.write(
+            "hosts.yaml", f'hosts:\n  pod: {{via: [bash, -c, "{says}"]}}\n'.replace("\\", "\\\\")
+        )
+
+        done = project.orch("run", "quick.yaml", "--host", "pod")
+
+        assert done.code == 5, done.text
+        assert "red" in done.err
+        assert not set("\x1b\x07\r") & set(done.err)
+
     def test_ctrl_c_before_the_upload(self, project: Project) -> None:
         project.write("quick.yaml", QUICK)
         project.write(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,6 +18,18 @@ from orchestrator.spec.hosts import Host
 from tests.conftest import COMMAND_DEADLINE_S, Project
 from tests.hosts.sshd import SshServer
 from tests.link.reached import QUICK, local, over_ssh
+
+
+def wait_for_courier(cache: Path, other_than: str) -> str:
+    """The process id of a courier that waits, once it is another one."""
+    end = time.monotonic() + COMMAND_DEADLINE_S
+    while time.monotonic() < end:
+        for path in cache.rglob("*.pid"):
+            number = path.read_text("ascii")
+            if number not in ("", other_than) and path.with_suffix(".sock").exists():
+                return number
+        time.sleep(0.02)
+    raise AssertionError(f"no courier came: {list(cache.rglob('*'))}")
 
 
 class TestKeptConnection:
@@ -78,6 +93,39 @@ class TestKeptConnection:
             assert not session.is_lent
             session.open("list")
             session.expect("welcome", 30)
+
+    def test_a_killed_courier_gets_a_successor(
+        self, project: Project, short_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        project.env["XDG_CACHE_HOME"] = str(short_path)
+        project.write("hosts.yaml", "hosts:\n  near: {local: true, keep_open: 1m}\n")
+        project.write("quick.yaml", QUICK)
+        project.orch("run", "quick.yaml", "--host", "near")
+        killed = wait_for_courier(short_path, "")
+        os.kill(int(killed), signal.SIGKILL)
+        try:
+            after = project.orch("run", "quick.yaml", "--host", "near")
+            assert after.code == 0, after.text
+            wait_for_courier(short_path, killed)
+        finally:
+            closed = project.orch("hosts", "close", "near")
+
+        assert "closed the connection" in closed.out
+
+    def test_the_number_of_a_killed_courier_is_not_another_process(
+        self, host: Host, short_path: Path
+    ) -> None:
+        path = courier._socket_path("there", host).with_suffix(".pid")
+        path.parent.mkdir(mode=0o700, parents=True)
+        with subprocess.Popen(["sleep", "60"]) as bystander:
+            path.write_text(str(bystander.pid), "ascii")
+
+            dismissed = courier.dismiss("there", host)
+            is_alive = bystander.poll() is None
+            bystander.kill()
+
+        assert not dismissed
+        assert is_alive
 
     def test_a_folder_that_is_open_to_others_is_not_used(self, host: Host) -> None:
         path = courier._socket_path("there", host)

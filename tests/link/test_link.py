@@ -59,6 +59,12 @@ class TestWhatGoesWrong:
         with pytest.raises(Refused, match="names no single run"):
             visits.status("here", local(tmp_path), "20260101")
 
+    def test_a_run_that_is_not_there_names_the_way_to_those_that_are(self, tmp_path: Path) -> None:
+        with pytest.raises(Refused) as caught:
+            visits.status("here", local(tmp_path), "20260101-000000-none-0000")
+
+        assert caught.value.fix == "`orch ls --host here` lists the runs there"
+
     def test_a_run_id_cannot_leave_the_root(self, tmp_path: Path) -> None:
         with pytest.raises(Exception, match="not a run id"):
             visits.status("here", local(tmp_path), "../../etc")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from orchestrator.errors import SourceError
 from orchestrator.source import git as git_module
-from orchestrator.source.git import Git, failure, name_list
+from orchestrator.source.git import Git, failure, name_list, stop
 from tests.conftest import Project
 
 
@@ -39,6 +41,30 @@ class TestRun:
 
         with pytest.raises(SourceError, match="did not end within"):
             Git(project.path).run("status")
+
+    def test_a_stopped_git_fails_at_once_though_its_filter_lives(self, project: Project) -> None:
+        project.write(".gitattributes", "*.slow filter=slow\n")
+        project.write("one.slow", "content\n")
+        begun = project.home / "begun"
+        project.git("config", "filter.slow.clean", f"touch '{begun}'; sleep 60")
+        heard: list[SourceError] = []
+
+        def wait() -> None:
+            with pytest.raises(SourceError) as error:
+                Git(project.path).run("hash-object", "one.slow")
+            heard.append(error.value)
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        end = time.monotonic() + 20
+        while not begun.exists():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+        stop()
+        waiting.join(timeout=20)
+
+        assert len(heard) == 1
 
     def test_never_asks_a_question(self, project: Project) -> None:
         said = Git(project.path).run("var", "GIT_EDITOR", check=False)

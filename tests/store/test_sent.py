@@ -26,3 +26,9 @@ def test_a_damaged_file_means_that_nothing_is_known(tmp_path: Path) -> None:
     for damaged in (b"\xff" + whole, whole[:30] + b"\n", whole.replace(b"\n", b"\tmore\n")):
         path.write_bytes(damaged)
         assert sent.last(tmp_path, "near") is None
+
+
+def test_a_file_that_cannot_be_read_means_that_nothing_is_known(tmp_path: Path) -> None:
+    (tmp_path / ".visited").mkdir()
+
+    assert sent.last(tmp_path, "near") is None
