@@ -30,7 +30,9 @@ from orchestrator.link import agentzip, bootstrap, carriers
 from orchestrator.link.pipe import Pipe
 from orchestrator.spec.hosts import Host
 
-CONNECT_DEADLINE_S = 0.3
+# A courier that was lent a moment ago has the next agent greeted within this.
+CONNECT_DEADLINE_S = 1.0
+GREETING_DEADLINE_S = 120.0
 _PIECE_BYTES = 256 << 10
 _WATCH_S = 15.0
 # A clock that ran on while nothing was watched means that this machine slept.
@@ -58,6 +60,9 @@ class CourierPipe:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+
+    def again(self) -> None:
+        """The courier sees to that."""
 
     def is_alive(self) -> bool:
         return self._socket.fileno() >= 0
@@ -219,44 +224,70 @@ class _Courier:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         pipe: Pipe | None = None
         try:
-            pipe = self._new_agent()
-            with socket.socket(socket.AF_UNIX) as listener:
+            pipe = self._new_agent(None)
+            listener = self._listener()
+            while (caller := self._caller(listener, pipe)) is not None:
+                # Another run that comes meanwhile makes its own connection at once.
+                listener.close()
                 self._path.unlink(missing_ok=True)
-                listener.bind(str(self._path))
-                self._path.chmod(0o600)
-                listener.listen(1)
-                while self._lend(listener, pipe):
-                    pipe.close()
-                    pipe = self._new_agent()
+                fresh = _carry(caller, pipe)
+                # And one that comes now waits a moment for the agent.
+                listener = self._listener()
+                pipe = self._new_agent(fresh)
         finally:
             self._path.unlink(missing_ok=True)
             self._pid_file.unlink(missing_ok=True)
             if pipe is not None:
                 pipe.close()
 
-    def _new_agent(self) -> Pipe:
-        """A fresh agent that has greeted and waits."""
-        pipe = carriers.open_pipe(self._name, self._host)
-        pipe.write(
-            bootstrap.opening(
-                agentzip.build(),
-                name=agentzip.name(),
-                files=agentzip.files(),
-                root=self._host.root,
-                interpreter=carriers.first_line(self._host),
+    def _listener(self) -> socket.socket:
+        self._path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(self._path))
+        self._path.chmod(0o600)
+        listener.listen(1)
+        return listener
+
+    def _new_agent(self, fresh: Pipe | None) -> Pipe:
+        """An agent that has greeted and waits, over a fresh pipe of the link we have, or a new one.
+
+        Raises:
+            OSError: it did not greet.
+        """
+        if fresh is not None:
+            with contextlib.suppress(OSError):
+                return self._greeted(fresh)
+        return self._greeted(carriers.open_pipe(self._name, self._host))
+
+    def _greeted(self, pipe: Pipe) -> Pipe:
+        watch = threading.Timer(GREETING_DEADLINE_S, pipe.close)
+        watch.start()
+        try:
+            pipe.write(
+                bootstrap.opening(
+                    agentzip.build(),
+                    name=agentzip.name(),
+                    files=agentzip.files(),
+                    root=self._host.root,
+                    interpreter=carriers.first_line(self._host),
+                )
             )
-        )
-        seen = b""
-        while not seen.endswith(GREETING):
-            piece = pipe.read(1)
-            if not piece or len(seen) > 1 << 20:
-                raise OSError("the agent did not greet")
-            seen += piece
+            seen = b""
+            while not seen.endswith(GREETING):
+                piece = pipe.read(1)
+                if not piece or len(seen) > 1 << 20:
+                    raise OSError("the agent did not greet")
+                seen += piece
+        except BaseException:
+            pipe.close()
+            raise
+        finally:
+            watch.cancel()
         self._alive_at = time.time()
         return pipe
 
-    def _lend(self, listener: socket.socket, pipe: Pipe) -> bool:
-        """Wait for a run and carry its bytes; False when it is time to go."""
+    def _caller(self, listener: socket.socket, pipe: Pipe) -> socket.socket | None:
+        """The next run that wants the connection; None when it is time to go."""
         assert self._host.keep_open is not None
         end = time.monotonic() + self._host.keep_open
         while time.monotonic() < end:
@@ -265,34 +296,34 @@ class _Courier:
             self._alive_at = time.time()
             if slept or not pipe.is_alive():
                 # The next run makes its own connection, and a courier after it.
-                return False
+                return None
             if ready:
-                connection, _ = listener.accept()
-                with connection:
-                    connection.sendall(b"\x01" + GREETING)
-                    _carry(connection, pipe)
-                return True
-        return False
+                return listener.accept()[0]
+        return None
 
 
-def _carry(connection: socket.socket, pipe: Pipe) -> None:
-    """Bytes both ways until one side has no more."""
+def _carry(caller: socket.socket, pipe: Pipe) -> Pipe | None:
+    """Bytes both ways until one side has no more; gives a fresh pipe over the same link, if any."""
 
     def home() -> None:
         with contextlib.suppress(OSError):
             while piece := pipe.read(_PIECE_BYTES):
-                connection.sendall(piece)
+                caller.sendall(piece)
         with contextlib.suppress(OSError):
-            connection.shutdown(socket.SHUT_RDWR)
+            caller.shutdown(socket.SHUT_RDWR)
 
     carrying = threading.Thread(target=home, name="courier home", daemon=True)
-    carrying.start()
-    with contextlib.suppress(OSError, EOFError):
-        while piece := connection.recv(_PIECE_BYTES):
+    with caller, contextlib.suppress(OSError, EOFError):
+        caller.sendall(b"\x01" + GREETING)
+        carrying.start()
+        while piece := caller.recv(_PIECE_BYTES):
             pipe.write(piece)
+    fresh = pipe.again()
     # The run has left: its agent sees the end of its input, and says nothing more.
     pipe.close()
-    carrying.join(timeout=5)
+    if carrying.ident is not None:
+        carrying.join(timeout=5)
+    return fresh
 
 
 if __name__ == "__main__":

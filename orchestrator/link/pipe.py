@@ -36,6 +36,12 @@ class Pipe(Protocol):
     def close(self) -> None:
         """Let go of the link, whatever its state; returns soon."""
 
+    def again(self) -> Pipe | None:
+        """A pipe to another receiver over the same link, which then outlives this pipe's `close`.
+
+        None where every pipe needs a link of its own, or this one is gone.
+        """
+
     def is_alive(self) -> bool:
         """Whether the link still holds, as far as this side knows."""
 
@@ -114,6 +120,9 @@ class ProcessPipe:
         if not self._errors.closed:
             self._said = self._read_errors()
             self._errors.close()
+
+    def again(self) -> None:
+        """Each process carries one pipe."""
 
     def is_alive(self) -> bool:
         return self._process.poll() is None

@@ -46,6 +46,8 @@ class SshPipe:
 
     def __init__(self, connection: fabric.Connection, deadline_s: float) -> None:
         self._connection = connection
+        self._deadline_s = deadline_s
+        self._is_shared = False
         transport = connection.client.get_transport()
         assert transport is not None, "the connection is open"
         transport.set_keepalive(KEEPALIVE_S)
@@ -92,7 +94,16 @@ class SshPipe:
     def close(self) -> None:
         with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
             self._channel.close()
-            self._connection.close()
+            if not self._is_shared:
+                self._connection.close()
+
+    def again(self) -> SshPipe | None:
+        try:
+            fresh = SshPipe(self._connection, self._deadline_s)
+        except (paramiko.SSHException, OSError, EOFError):
+            return None
+        self._is_shared = True
+        return fresh
 
     def is_alive(self) -> bool:
         return bool(self._channel.transport.is_active()) and not self._channel.closed
