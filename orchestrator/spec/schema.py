@@ -46,7 +46,9 @@ def _describe(part: dict[str, Any], model: type[Model]) -> None:
         for name, text in _field_docstrings(base):
             facts = model.model_fields[name]
             if facts.description is None:
-                part["properties"][facts.alias or name]["description"] = text
+                place = facts.alias or name
+                told = {**part["properties"][place], "description": text}
+                part["properties"][place] = dict(sorted(told.items()))
 
 
 def _field_docstrings(model: type) -> Iterator[tuple[str, str]]:
