@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from socket import socketpair
 
 import pytest
 
@@ -87,7 +88,7 @@ class TestKeptConnection:
     def test_a_dead_courier_is_no_obstacle(
         self, host: Host, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = courier._socket_path("there", host)
+        path = courier.socket_path("there", host)
         path.parent.mkdir(mode=0o700, parents=True)
         path.touch()
 
@@ -117,7 +118,7 @@ class TestKeptConnection:
     def test_the_number_of_a_killed_courier_is_not_another_process(
         self, host: Host, short_path: Path
     ) -> None:
-        path = courier._socket_path("there", host).with_suffix(".pid")
+        path = courier.socket_path("there", host).with_suffix(".pid")
         path.parent.mkdir(mode=0o700, parents=True)
         with subprocess.Popen(["sleep", "60"]) as bystander:
             path.write_text(str(bystander.pid), "ascii")
@@ -130,10 +131,24 @@ class TestKeptConnection:
         assert is_alive
 
     def test_a_folder_that_is_open_to_others_is_not_used(self, host: Host) -> None:
-        path = courier._socket_path("there", host)
+        path = courier.socket_path("there", host)
         path.parent.mkdir(mode=0o755, parents=True)
 
         assert courier.borrow("there", host) is None
 
     def test_without_keep_open_there_is_no_courier(self, tmp_path: Path) -> None:
         assert courier.borrow("here", local(tmp_path)) is None
+
+
+def test_a_courier_that_takes_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(courier, "STALL_S", 0.2)
+    near, far = socketpair()
+    with far:
+        pipe = courier.CourierPipe(near)
+
+        with pytest.raises(TimeoutError):
+            pipe.write(bytes(10_000_000))
+
+        far.sendall(b"late")
+        assert pipe.read(4) == b"late"
+        pipe.close()
