@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.agent import frames
-from orchestrator.agent.frames import GREETING, Data, Frame, FrameError, Packer, StreamEnded
-from orchestrator.errors import EvidenceError, InternalError, OrchError, ProtocolError, Unreachable
-from orchestrator.link import agentzip, bootstrap, carriers, courier, deflate
+from orchestrator.agent.frames import Data, Frame, FrameError, Packer, StreamEnded
+from orchestrator.errors import ProtocolError, Unreachable
+from orchestrator.link import agentzip, bootstrap, carriers, courier, deflate, greeting
 from orchestrator.link.pipe import STALL_S, Pipe
+from orchestrator.link.refusal import raise_if_refused
 from orchestrator.spec.hosts import Host
 
 # The agent says something every 5 s; three missed words, and the link counts as dead.
 SILENCE_S = 20.0
 PING_S = 10.0
-_MAX_NOISE_BYTES = 1 << 20
 _QUEUED_FRAMES = 64
 _LAST_WORDS_S = 2.0
 _SSH_FAILED = 255
@@ -26,22 +26,6 @@ _SSH_FAILED = 255
 
 class LinkLost(Exception):
     """The link broke in mid-conversation; the run on the host goes on."""
-
-
-class Refused(OrchError):
-    """The agent will not do what it was asked; `code` says which refusal it is."""
-
-    exit_code = 5
-
-    def __init__(self, code: str, text: str, *, fix: str = "") -> None:
-        super().__init__(text, fix=fix)
-        self.code = code
-
-
-class DiskFull(Refused):
-    """The host was reached, and has no room for what it was asked."""
-
-    exit_code = EvidenceError.exit_code
 
 
 class Session:
@@ -66,10 +50,15 @@ class Session:
         self._heard: queue.Queue[Frame | BaseException] = queue.Queue(_QUEUED_FRAMES)
         self._closed = threading.Event()
         self._pinged_at = time.monotonic()
-        self.noise = b""
+        self._noise = bytearray()
         self.greeted = False
         self._reader = threading.Thread(target=self._listen, name="link reader", daemon=True)
         self._reader.start()
+
+    @property
+    def noise(self) -> bytes:
+        """What came before the greeting."""
+        return bytes(self._noise)
 
     def connect_anew(self) -> None:
         """Give up a lent connection that does not answer, and make one of our own."""
@@ -164,7 +153,7 @@ class Session:
                 self._heard.put(heard)
                 return
             if not isinstance(heard, Data):
-                _raise_if_refused(self._name, heard)
+                raise_if_refused(self._name, heard)
 
     # -- hearing
 
@@ -186,7 +175,7 @@ class Session:
         if isinstance(heard, BaseException):
             raise self._explained(heard)
         if not isinstance(heard, Data):
-            _raise_if_refused(self._name, heard)
+            raise_if_refused(self._name, heard)
         return heard
 
     def expect(self, kind: str, deadline_s: float) -> Mapping[str, Any]:
@@ -209,14 +198,14 @@ class Session:
     def _listen(self) -> None:
         """Runs in its own thread: a pipe on Windows cannot be waited for in any other way."""
         try:
-            self.noise = self._skip_noise()
+            greeting.skip_noise(self._pipe.read, self._noise)
             self.greeted = True
             for frame in frames.read_frames(self._pipe.read):
                 self._put(frame)
         except FrameError as error:
             self._put(error)
             # Whoever is not heard out takes nothing either, and somebody may be telling it a lot.
-            while not self._closed.is_set() and self._pipe.read(_MAX_NOISE_BYTES):
+            while not self._closed.is_set() and self._pipe.read(greeting.MAX_NOISE_BYTES):
                 pass
         except BaseException as error:  # noqa: BLE001 - raised again where somebody hears it
             self._put(error)
@@ -228,20 +217,6 @@ class Session:
             except queue.Full:
                 continue
             return
-
-    def _skip_noise(self) -> bytes:
-        """Everything before the greeting: banners, and what start-up files print."""
-        seen = bytearray()
-        while not seen.endswith(GREETING):
-            # Never past the end of a greeting: what follows it belongs to the frames.
-            piece = self._pipe.read(_safe_portion(seen))
-            if not piece:
-                self.noise = bytes(seen)
-                raise StreamEnded("the stream ended before the agent greeted")
-            seen += piece
-            if len(seen) > _MAX_NOISE_BYTES:
-                raise FrameError("a megabyte of output and no greeting in it")
-        return bytes(seen[: -len(GREETING)])
 
     def _explained(self, error: BaseException) -> BaseException:
         """What the user hears when the link fails, from the most telling source there is."""
@@ -276,32 +251,3 @@ class Session:
             f"the agent did not start on `{self._name}`: {'; '.join(parts) or 'no reason given'}",
             fix=f"set `agent_python:` of the host, or run `orch doctor {self._name}`",
         )
-
-
-def _safe_portion(seen: bytearray) -> int:
-    """How many bytes may be read without reading past the end of a greeting."""
-    for length in range(min(len(GREETING), len(seen)), 0, -1):
-        if seen.endswith(GREETING[:length]):
-            return len(GREETING) - length
-    return len(GREETING)
-
-
-def _raise_if_refused(name: str, message: Mapping[str, Any]) -> None:
-    if message["type"] == "refused" and message["code"] == "disk_full":
-        raise DiskFull(
-            "disk_full",
-            f"the disk of `{name}` is full: {message['text']}",
-            fix=f"make room there; `orch gc --host {name}` removes old runs that are home",
-        )
-    if message["type"] == "refused" and message["code"] == "os":
-        raise Refused(
-            "os",
-            f"`{name}` cannot do what it was asked: {message['text']}",
-            fix=f"mend that there; `orch doctor {name}` looks at its root",
-        )
-    if message["type"] == "refused":
-        code = str(message["code"])
-        fix = f"`orch ls --host {name}` lists the runs there" if code == "no_such_run" else ""
-        raise Refused(code, str(message["text"]), fix=fix)
-    if message["type"] == "broken":
-        raise InternalError(f"the agent failed: {message['text']}\n{message['traceback']}")

@@ -12,7 +12,8 @@ from orchestrator.agent.frames import Data
 from orchestrator.errors import HostError, InputError, Unreachable
 from orchestrator.link import agentzip
 from orchestrator.link.push import Order, push
-from orchestrator.link.session import LinkLost, Refused, Session
+from orchestrator.link.refusal import Refused
+from orchestrator.link.session import LinkLost, Session
 from orchestrator.report.teller import Teller
 from orchestrator.run.state import INTERRUPTED_EXIT_CODE, Run
 from orchestrator.source import anchor

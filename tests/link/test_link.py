@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.errors import HostKeyChanged, HostKeyUnknown, Unreachable
 from orchestrator.link import visits
-from orchestrator.link.session import Refused
+from orchestrator.link.refusal import Refused
 from orchestrator.spec.hosts import Host
 from tests.conftest import Project
 from tests.hosts.sshd import SshServer
