@@ -20,8 +20,9 @@ def plan(experiment: Path, json: bool) -> None:
         return
     _print_jobs(prepared)
     entries = len(prepared.ledger.entries) if prepared.ledger else 0
+    jobs = len(prepared.jobs)
     print(
-        f"\n{len(prepared.jobs)} jobs, {entries} predictions; worst-case wall time "
+        f"\n{jobs} {'job' if jobs == 1 else 'jobs'}, {entries} predictions; worst-case wall time "
         f"{show_duration(prepared.worst_case_s)}"
     )
 

@@ -33,7 +33,9 @@ def review(name: str, against: str, port: int, tty: bool, open_browser: bool) ->
     else:
         desk, done = _in_browser(folder, beside, port, open_browser)
     if done is None:
-        print(f"left with {len(desk.open)} open; decisions so far: {place_of(folder)}")
+        place = place_of(folder)
+        kept = f"decisions so far: {place}" if place.exists() else "nothing was decided"
+        print(f"left with {len(desk.open)} open; {kept}")
         return 3
     _tell(done)
     if done.open:

@@ -34,7 +34,8 @@ def open_pipe(host: Host) -> ProcessPipe:
         "-o", "ServerAliveInterval=10",
         "-o", "ServerAliveCountMax=3",
     ]  # fmt: skip
-    return ProcessPipe(["ssh", *_config_option(host), *options, "--", host.openssh, COMMAND])
+    argv = ["ssh", *_config_option(host), *options, "--", host.openssh, COMMAND]
+    return ProcessPipe(argv, may_ask=True)
 
 
 def explain(name: str, host: Host, said: str) -> HostError:

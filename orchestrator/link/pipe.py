@@ -17,6 +17,8 @@ CLOSE_DEADLINE_S = 5.0
 # How long a host may take nothing at all of what it is sent.
 STALL_S = 120.0
 _STDERR_SHOWN = 2000
+# A program keeps ignoring the signals that were ignored when it was started; ssh does, too.
+_DEAF = ("sh", "-c", "trap '' INT; exec \"$@\"", "sh")
 
 
 class Pipe(Protocol):
@@ -55,19 +57,24 @@ class Pipe(Protocol):
 class ProcessPipe:
     """A pipe to a local child process: the local agent, or a program that carries the link."""
 
-    def __init__(self, argv: Sequence[str]) -> None:
+    def __init__(self, argv: Sequence[str], *, may_ask: bool = False) -> None:
+        """Start it.
+
+        Args:
+            may_ask: it may ask something on the terminal, which a session of its own has not.
+        """
         self._said = ""
         self._closing = threading.Lock()
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         try:
             self._process = subprocess.Popen(
-                list(argv),
+                [*(_DEAF if may_ask and os.name != "nt" else ()), *argv],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 bufsize=0,
                 # Ctrl-C is for us: it must not cut the link before we have spoken.
-                start_new_session=os.name != "nt",
+                start_new_session=os.name != "nt" and not may_ask,
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
         except OSError as error:

@@ -19,6 +19,9 @@ from orchestrator.store.history import RUNNING, WAITING, History, JobView
 
 # Rows beyond the screen would make the table jump; the middle of a long run is folded.
 _MAX_ROWS = 24
+# More than is on its way before a host takes anything. Until it does, a carrier may be asking for
+# a password, and a table that is drawn anew would wipe the question away.
+_BUFFERED_BYTES = 8 << 20
 
 
 class LiveTeller:
@@ -35,16 +38,20 @@ class LiveTeller:
             console=self._console,
             refresh_per_second=8,
         )
-        self._live.start()
 
     def stage(self, name: str, text: str) -> None:
+        if name == "connect":
+            self._live.start()
         self._status = text
         self._live.console.print(Text(text, style="dim"))
 
     def uploading(self, done_bytes: int, total_bytes: int) -> None:
+        if done_bytes > _BUFFERED_BYTES:
+            self._live.start()
         self._status = f"sending files: {show_size(done_bytes)} of {show_size(total_bytes)}"
 
     def event(self, event: Mapping[str, Any], history: History) -> None:
+        self._live.start()
         self._history = history
         if event["event"] == journal.STEP_STARTED:
             self._begun[event["id"]] = time.monotonic()

@@ -133,7 +133,11 @@ def finish_connecting(state: Run) -> Run:
     session = _result(state.connecting)
     assert state.host is not None
     state.cleanup.callback(_keep_open, state)
-    state.teller.stage("connect", f"connected to {state.host_name}")
+    if session.is_lent or state.host.carrier in ("local", "ssh"):
+        state.teller.stage("connect", f"connected to {state.host_name}")
+    else:
+        # Their program was started; whether it gets there shows with the first byte.
+        state.teller.stage("reach", f"reaching {state.host_name}")
     return replace(state, session=session, connected_s=state.since_begin_s())
 
 

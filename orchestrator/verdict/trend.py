@@ -138,7 +138,7 @@ def _trend(runs: Sequence[Run], last: Result, changed: Sequence[_Changed]) -> Tr
             _round(run, last, measured_before), changes=change.words, files=change.files
         )
         unit = _unit(run, last)
-        if unit is not None and unit_before and unit != unit_before:
+        if unit is not None and unit_before and (unit or "1") != unit_before:
             told = f"unit {unit_before} → {unit or '1'}"
             found = replace(found, changes=(told, *found.changes))
         rounds.append(found)

@@ -64,6 +64,14 @@ def test_another_unit_is_a_change_and_converts_where_it_can() -> None:
     assert [one.changes for one in found.rounds] == [(), ("unit ms → us",), ()]
 
 
+def test_no_unit_is_the_same_in_every_round() -> None:
+    runs = [run(name, time(1.0, "")) for name in ("r1", "r2", "r3")]
+
+    (found,) = trends(runs, "time", {})
+
+    assert [one.changes for one in found.rounds] == [(), (), ()]
+
+
 def test_a_unit_that_does_not_convert_has_no_value() -> None:
     (found,) = trends([run("r1", time(1.0, "By")), run("r2", time(2.0))], "time", {})
 
