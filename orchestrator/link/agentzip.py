@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 import io
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 _FIXED_TIME = (1980, 1, 1, 0, 0, 0)
@@ -36,6 +37,12 @@ def files() -> int:
 @functools.cache
 def build() -> bytes:
     """The zip."""
+    # Ctrl-C comes to the main thread alone: a zip that it cuts short cannot even be closed.
+    with ThreadPoolExecutor(1, thread_name_prefix="agent zip") as pool:
+        return pool.submit(_zipped).result()
+
+
+def _zipped() -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for member, content in sorted(_members().items()):

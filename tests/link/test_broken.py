@@ -28,12 +28,18 @@ steps:
 """
 
 
+@pytest.fixture
+def gate(project: Project) -> Path:
+    """What the step of waiting.yaml waits for."""
+    gate = project.home / "go"
+    project.write("waiting.yaml", WAITING.replace("<gate>", str(gate)))
+    return gate
+
+
 class TestSlowAndBrokenLinks:
     def test_a_cut_link_is_tried_again_until_it_holds(
-        self, project: Project, trusted_ssh: SshServer
+        self, project: Project, trusted_ssh: SshServer, gate: Path
     ) -> None:
-        gate = project.home / "go"
-        project.write("waiting.yaml", WAITING.replace("<gate>", str(gate)))
         with slowlink.running(trusted_ssh.port, round_trip_s=0.02, bits_per_s=20e6) as link:
             behind(project, trusted_ssh, link.port)
             controller = project.start("run", "waiting.yaml", "--host", "far")
@@ -49,10 +55,8 @@ class TestSlowAndBrokenLinks:
         assert project.orch("verify", "latest").code == 0
 
     def test_a_link_that_stays_down_ends_with_5_and_says_how_to_go_on(
-        self, project: Project, trusted_ssh: SshServer
+        self, project: Project, trusted_ssh: SshServer, gate: Path
     ) -> None:
-        gate = project.home / "go"
-        project.write("waiting.yaml", WAITING.replace("<gate>", str(gate)))
         with slowlink.running(trusted_ssh.port, round_trip_s=0.0, bits_per_s=1e9) as link:
             behind(project, trusted_ssh, link.port)
             controller = project.start("run", "waiting.yaml", "--host", "far", "--patience", "2s")
@@ -68,10 +72,8 @@ class TestSlowAndBrokenLinks:
         assert attached.code == 0, attached.text
 
     def test_a_bundle_that_was_cut_is_resumed_not_sent_again(
-        self, project: Project, trusted_ssh: SshServer
+        self, project: Project, trusted_ssh: SshServer, gate: Path
     ) -> None:
-        gate = project.home / "go"
-        project.write("waiting.yaml", WAITING.replace("<gate>", str(gate)))
         with slowlink.running(trusted_ssh.port, round_trip_s=0.01, bits_per_s=8e6) as link:
             behind(project, trusted_ssh, link.port)
             controller = project.start("run", "waiting.yaml", "--host", "far")
