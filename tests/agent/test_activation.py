@@ -14,6 +14,7 @@ import pytest
 from orchestrator.agent import activation
 from orchestrator.agent.activation import ActivationError, environment
 from orchestrator.agent.plan import Activation
+from tests.agent.controller import wait_until
 
 
 def base(tmp_path: Path, **more: str) -> dict[str, str]:
@@ -184,7 +185,8 @@ class TestSetup:
 
         assert "did not end within" in said
         assert time.monotonic() - begun < 10
-        assert not is_running(int(pid_file.read_text("ascii")))
+        pid = int(pid_file.read_text("ascii"))
+        wait_until(lambda: not is_running(pid), "the killed process to be gone")
 
     def test_the_users_start_up_files_are_not_read(self, tmp_path: Path) -> None:
         """bash reads ~/.bashrc where it thinks that sshd has started it."""
