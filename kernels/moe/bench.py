@@ -195,7 +195,11 @@ def split(problem: Problem, config: Config, rounds: int) -> bool:
     from kernels.timing.rounds import interleave
 
     separate = stages.staged(problem, config)
-    samples = interleave(stages.controls(problem, separate), rounds)
+    controls = stages.controls(problem, separate)
+    whole = []
+    if isinstance(config, HopperConfig):
+        whole = stages.merged_and_not(problem, config, separate)
+    samples = interleave(controls + whole, rounds)
     parts = stages.split_in_place(problem, separate, rounds)
     medians = stages.median_of(parts)
     end_to_end = medians.pop("e2e")
@@ -203,9 +207,11 @@ def split(problem: Problem, config: Config, rounds: int) -> bool:
     for name, value in medians.items():
         print(f"      stage {name}: {value:.1f} us")
         record(f"stage.{name}", value, "us", samples=parts[name])
-    for name in samples:
-        print(f"      control {name}: {samples[name].median_us:.1f} us")
-        record(f"stage.{name}", samples[name].median_us, "us", samples=samples[name].times_us)
+    for kind, group in (("stage", controls), ("whole", whole)):
+        for name in (each.name for each in group):
+            taken = samples[name]
+            print(f"      control {name}: {taken.median_us:.1f} us")
+            record(f"{kind}.{name}", taken.median_us, "us", samples=taken.times_us)
     unattributed = end_to_end - total
     print(
         f"      stages sum to {total:.1f} us, one after the other they take {end_to_end:.1f} us;"

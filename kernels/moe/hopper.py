@@ -18,7 +18,8 @@ both layers go through cp.async, in the same proxy as the stores, so no proxy fe
 
 Tails. Rows left over by 128-row bodies would cost a whole tile each. Here up to BT of them share
 the body's weights in shared memory. TAIL_IS_M: tail rows are the M operand of their own wgmma (64
-rows). Otherwise weights are M and the tail rows N, 16 or 32 of them, for few rows an expert.
+rows). Otherwise weights are M and the tail rows N, 16 or 32 of them; beside a body the weights then
+go through registers, since a wgmma with so few columns would wait for M from shared memory.
 
 Preconditions: sm_90, bfloat16 or float16, H and INTER multiples of 64, contiguous weights.
 """
@@ -49,7 +50,7 @@ WIDE = gl.constexpr(256)  # weight rows of every tile, output columns of a layer
 QUARTER = gl.constexpr(64)
 MAIL = gl.constexpr(2)
 PRODUCERS = gl.constexpr(128)
-COMBINE_TOKENS = gl.constexpr(16)
+COMBINE_TOKENS = gl.constexpr(32)
 
 
 @gluon.jit
@@ -141,11 +142,12 @@ def fill_stages(
         if body > 0:
             async_copy.async_copy_global_to_shared(x_s.index(stage), body_at + k * BK, mask=body_ok)
         if tail > 0:
-            # The tail ring is shorter: its slot is free once that many steps are consumed.
-            used = step - TAIL_STAGES
-            mbarrier.wait(
-                empty.index((used + STAGES) % STAGES), (used // STAGES) & 1, pred=used >= 0
-            )
+            if TAIL_STAGES < STAGES:
+                # The tail ring is shorter: its slot is free once that many steps are consumed.
+                used = step - TAIL_STAGES
+                mbarrier.wait(
+                    empty.index((used + STAGES) % STAGES), (used // STAGES) & 1, pred=used >= 0
+                )
             async_copy.async_copy_global_to_shared(
                 tail_s.index(step % TAIL_STAGES), tail_at + k * BK, mask=tail_ok
             )
@@ -280,28 +282,45 @@ def store_transposed(ptr, width, row, rows, column, value, layout: gl.constexpr)
 
 
 @gluon.jit
+def rows_of(row_of_choice_ptr, weights_ptr, t, tokens, TOP_K: gl.constexpr):
+    """Rows of y and weights of the tokens `t`, an entry a choice; row -1 for a dropped choice."""
+    rows = ()
+    weights = ()
+    for j in gl.static_range(TOP_K):
+        row = gl.load(row_of_choice_ptr + t * TOP_K + j, mask=t < tokens, other=-1)
+        weight = gl.load(weights_ptr + t * TOP_K + j, mask=t < tokens, other=0.0)
+        rows = rows + (row,)  # noqa: RUF005  Gluon knows no unpacking
+        # Where a choice was dropped y is zero too, so a stray NaN weight cannot enter.
+        weights = weights + (gl.where(row >= 0, weight, 0.0),)  # noqa: RUF005
+    return rows, weights
+
+
+@gluon.jit
 def combine(
-    y_ptr, out_ptr, row_of_choice_ptr, weights_ptr, token, tokens, column,
+    y_ptr, out_ptr, row_of_choice_ptr, weights_ptr, done_ptr, tiles, token, tokens, column,
     H: gl.constexpr, TOP_K: gl.constexpr,
 ):  # fmt: skip
-    """Sum the weighted rows of COMBINE_TOKENS tokens over 256 columns, choices in order."""
+    """Sum the weighted rows of COMBINE_TOKENS tokens over 256 columns, choices in order.
+
+    Which rows they are is known before the `tiles` that write them are done, so is asked first.
+    """
     PART: gl.constexpr = gl.BlockedLayout([1, 8], [1, 32], [8, 1], [1, 0])
     t = token + gl.arange(0, COMBINE_TOKENS, layout=gl.SliceLayout(1, PART))
     c = column + gl.arange(0, WIDE, layout=gl.SliceLayout(0, PART))
     c = gl.max_contiguous(gl.multiple_of(c, 8), 8)
+    rows, weights = rows_of(row_of_choice_ptr, weights_ptr, t, tokens, TOP_K)
+    wait_for(done_ptr, tiles)
     stored = (t < tokens)[:, None] & (c < H)[None, :]
     acc = gl.zeros((COMBINE_TOKENS, WIDE), gl.float32, layout=PART)
     for j in gl.static_range(TOP_K):
-        row = gl.load(row_of_choice_ptr + t * TOP_K + j, mask=t < tokens, other=-1)
-        kept = row >= 0
-        weight = gl.load(weights_ptr + t * TOP_K + j, mask=kept, other=0.0)
+        # Past L1, of which the stages leave 28 KiB: a fifth of what is asked for at once here.
         y = gl.load(
-            y_ptr + row.to(gl.int64)[:, None] * H + c[None, :],
-            mask=stored & kept[:, None],
+            y_ptr + rows[j].to(gl.int64)[:, None] * H + c[None, :],
+            mask=stored & (rows[j] >= 0)[:, None],
             other=0.0,
+            cache_modifier=".cg",
         )
-        # Where a choice was dropped both factors are zero, so a stray NaN weight cannot enter.
-        acc += weight[:, None] * y.to(gl.float32)
+        acc += weights[j][:, None] * y.to(gl.float32)
     gl.store(
         out_ptr + t.to(gl.int64)[:, None] * H + c[None, :],
         acc.to(out_ptr.dtype.element_ty),
@@ -343,11 +362,13 @@ def consume(
         chunk = field(item, 7)
         column = field(item, 5)
         if kind == COMBINE:
-            wait_for(chunk_done_ptr + chunk, field(item, 4))
             token = field(item, 2)
             last = gl.minimum(token + field(item, 1), tokens)
             for t in range(token, last, COMBINE_TOKENS):
-                combine(y_ptr, out_ptr, row_of_choice_ptr, weights_ptr, t, tokens, column, H, TOP_K)
+                combine(
+                    y_ptr, out_ptr, row_of_choice_ptr, weights_ptr, chunk_done_ptr + chunk,
+                    field(item, 4), t, tokens, column, H, TOP_K,
+                )  # fmt: skip
         else:
             row = field(item, 2)
             body = field(item, 3)
@@ -386,7 +407,7 @@ def consume(
                     mbarrier.arrive(empty.index((step + STAGES - 1) % STAGES), pred=k > 0)
                     step += 1
                 tail_acc = warpgroup_mma_wait(0, deps=(tail_acc,))
-            else:
+            elif TAIL_IS_M:
                 for k in range(blocks):
                     stage = step % STAGES
                     mbarrier.wait(full.index(stage), (step // STAGES) & 1)
@@ -394,11 +415,24 @@ def consume(
                     w = w_s.index(stage)
                     rest = tail_s.index(step % TAIL_STAGES)
                     acc = warpgroup_mma(x_s.index(stage), w.permute((1, 0)), acc, is_async=True)
-                    if TAIL_IS_M:
-                        tail_acc = warpgroup_mma(rest, w.permute((1, 0)), tail_acc, is_async=True)
-                    else:
-                        tail_acc = warpgroup_mma(w, rest.permute((1, 0)), tail_acc, is_async=True)
+                    tail_acc = warpgroup_mma(rest, w.permute((1, 0)), tail_acc, is_async=True)
                     acc, tail_acc = warpgroup_mma_wait(2, deps=(acc, tail_acc))
+                    mbarrier.arrive(empty.index((step + STAGES - 1) % STAGES), pred=k > 0)
+                    step += 1
+                acc, tail_acc = warpgroup_mma_wait(0, deps=(acc, tail_acc))
+            else:
+                for k in range(blocks):
+                    stage = step % STAGES
+                    mbarrier.wait(full.index(stage), (step // STAGES) & 1)
+                    fence_async_shared()
+                    w = w_s.index(stage)
+                    rest = tail_s.index(step % TAIL_STAGES)
+                    # Read while the step before still multiplies. The tail goes first, so that the
+                    # wait for it leaves the body in flight and these registers free.
+                    held = w.load(gl.DotOperandLayout(0, TAIL, 2))
+                    tail_acc = warpgroup_mma(held, rest.permute((1, 0)), tail_acc, is_async=True)
+                    acc = warpgroup_mma(x_s.index(stage), w.permute((1, 0)), acc, is_async=True)
+                    acc, tail_acc, held = warpgroup_mma_wait(1, deps=(acc, tail_acc, held))
                     mbarrier.arrive(empty.index((step + STAGES - 1) % STAGES), pred=k > 0)
                     step += 1
                 acc, tail_acc = warpgroup_mma_wait(0, deps=(acc, tail_acc))
@@ -453,7 +487,7 @@ def sm90_moe_kernel(
     receives {begin, end, kind + 1} of TRACE items a program, 0 for none. ACTIVATE off leaves SiLU
     out (gate + up is stored): the layer-0 GEMM alone.
     """
-    gl.static_assert(TAIL_STAGES < STAGES)
+    gl.static_assert(TAIL_STAGES <= STAGES)
     dtype: gl.constexpr = x_ptr.dtype.element_ty
     TILE: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
     COUNT: gl.constexpr = mbarrier.MBarrierLayout()

@@ -15,9 +15,11 @@ from kernels.moe.schedule import Schedule
 WEIGHT_ROWS = 256
 COLUMNS_1 = 128
 COLUMNS_2 = 256
-# 227 KiB a block on sm_90. Beside the stages: barriers, the mail, 4 KiB of layout-change scratch.
+# 227 KiB a block on sm_90. Beside the stages: barriers, the mail, 8 KiB of layout-change scratch.
 SHARED_BYTES = 227 * 1024
-RESERVED_BYTES = 4096 + 512
+RESERVED_BYTES = 8192 + 512
+# A row of a stage: 64 inner columns of a 16-bit type.
+ROW_BYTES = 64 * 2
 
 
 class Part(enum.Enum):
@@ -36,7 +38,7 @@ class HopperTile:
     Attributes:
         body: rows of a tile's body, 64 or 128.
         tail: rows that ride along: 64 as the M operand, or 16 or 32 as the N operand of a wgmma.
-        stages: depth of the ring; tails have one stage less, at most 3.
+        stages: depth of the ring; that of the tails is as deep where there is room.
         producer_registers: of the 65536 per SM; the consumers get the rest.
     """
 
@@ -51,12 +53,14 @@ class HopperTile:
 
     @property
     def tail_stages(self) -> int:
-        return min(3, self.stages - 1)
+        """As many as the stages leave room for, at most one for each of them."""
+        left = SHARED_BYTES - RESERVED_BYTES - self.stages * (self.body + WEIGHT_ROWS) * ROW_BYTES
+        return max(1, min(self.stages, left // (self.tail * ROW_BYTES)))
 
     @property
     def shared_bytes(self) -> int:
         rows = self.stages * (self.body + WEIGHT_ROWS) + self.tail_stages * self.tail
-        return rows * 64 * 2 + RESERVED_BYTES
+        return rows * ROW_BYTES + RESERVED_BYTES
 
     def problem(self) -> str | None:
         """Why this variant cannot run, or None."""
@@ -104,12 +108,13 @@ def layouts(tile: HopperTile) -> Layouts:
 def _stored(rows: int, columns: int, run: int, group_column: int) -> gl.DistributedLinearLayout:
     """(rows, columns): a warp group holds runs of `run` columns, the second `group_column` later.
 
+    Eight threads side by side store the 128 bytes of a memory line.
     With `group_column` 0 the second warp group takes rows 64 to 127 instead.
     """
-    registers = [[0, 1], [0, 2], [0, 4], [8, 0]]
-    registers += [[0, c] for c in _powers(32, run)]
+    registers = [[0, 1], [0, 2], [0, 4], [4, 0], [8, 0]]
+    registers += [[0, c] for c in _powers(64, run)]
     registers += [[0, c] for c in _powers(run * 2 if group_column else run, columns)]
-    lanes = [[0, 8], [0, 16], [1, 0], [2, 0], [4, 0]]
+    lanes = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]]
     warps = [[16, 0], [32, 0], [0, group_column] if group_column else [64, 0]]
     return gl.DistributedLinearLayout(registers, lanes, warps, [], [rows, columns])
 

@@ -48,9 +48,8 @@ class Work:
 
 
 def chunk_edges(columns: int) -> tuple[int, int, int]:
-    """Halve what is left three times: a wide first chunk hides layer 0's end, a narrow last one
-    leaves little to combine when no tile is left to hide it."""
+    """Halve what is left twice, and keep one column tile for the end: a wide first chunk hides
+    layer 0's end, a narrow last one leaves little to combine when no tile is left to hide it."""
     first = (columns + 1) // 2
     second = first + (columns - first + 1) // 2
-    third = second + (columns - second + 1) // 2
-    return first, second, third
+    return first, second, max(second, columns - 1)

@@ -138,7 +138,9 @@ def quantise_blocks(weights: torch.Tensor) -> BlockScaled:
 
 
 def _scales(largest: torch.Tensor) -> torch.Tensor:
-    scales = largest / LARGEST
+    # A number as divisor would be multiplied by its rounded inverse on a GPU: an ulp off, enough to
+    # turn the ties of one value in a thousand the other way.
+    scales = largest / largest.new_tensor(LARGEST)
     return torch.where(scales >= SMALLEST_SCALE, scales, 1.0)
 
 

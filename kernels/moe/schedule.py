@@ -81,12 +81,16 @@ PLACING_PROGRAMS = 3 if BACKEND is Backend.INTERPRETER else 128
 # Up to so many choices every placing program counts all of them itself: one launch instead of two.
 FEW_CHOICES = 512
 
+# Counts that all programs together may read: 16 MiB, some 3 us from the L2 of an H200.
+COUNTS_READ = 1 << 22
+
 
 def block_of(choices: int, experts: int) -> int:
     """Choices a program ranks: few, for speed, but every program reads all blocks' counts."""
-    if choices > 65536:
-        return 1024
-    return 128 if experts <= 64 else 256
+    for block in (128, 256, 512):
+        if triton.cdiv(choices, block) ** 2 * experts <= COUNTS_READ:
+            return block
+    return 1024
 
 
 def allocate(

@@ -98,6 +98,24 @@ def controls(problem: Problem, split: Staged) -> list[Timed]:
     ]
 
 
+def merged_and_not(problem: Problem, config: HopperConfig, split: Staged) -> list[Timed]:
+    """One persistent launch, and one launch a stage, to be timed in the same rounds."""
+    x = problem.x
+    workspace = reserve(problem.shape, config, x.dtype, x.device)
+
+    def merged() -> None:
+        layer.moe(
+            x, problem.w13, problem.w2, problem.ids, problem.weights,
+            workspace=workspace, out=split.out,
+        )  # fmt: skip
+
+    whole = ("schedule", *KINDS)
+    return [
+        Timed("merged", merged, problem.fresh, includes=whole),
+        Timed("sequence", split.run, problem.fresh, includes=whole),
+    ]
+
+
 def split_in_place(problem: Problem, split: Staged, rounds: int) -> dict[str, list[float]]:
     """Time each step inside one sequence, and beside it (`e2e`) the same steps as one graph.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from datetime import date
 from typing import TYPE_CHECKING
 
 from kernels.backend import BACKEND, Backend
@@ -19,8 +20,8 @@ from kernels.moe.routing import KINDS
 from kernels.moe.shapes import NAMED, Shape
 from kernels.timing.record import record
 
-LEADS = (150, 300, 500, 800)
-"""Tiles of a chunk that go ahead of the combinations spread into it: 1 to 6 waves of 132 SMs."""
+LEADS = (150, 300, 600)
+"""Tiles of a chunk that go ahead of the combinations spread into it: 1 to 5 waves of 132 SMs."""
 
 if TYPE_CHECKING:
     from kernels.moe.configs import Config
@@ -43,10 +44,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     failed = False
     for name in args.shapes:
         problem = draw_problem(NAMED[name], args.routing, dtype, args.seed)
-        best = tune(name, problem, candidates(problem.shape, scaled=problem.scaled), args.rounds)
-        if best is None:
+        found = tune(name, problem, candidates(problem.shape, scaled=problem.scaled), args.rounds)
+        if found is None:
             failed = True
             continue
+        best, best_us = found
         shape = problem.shape
         entry = Entry(
             device=torch.cuda.get_device_name(),
@@ -58,7 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             tokens=(shape.tokens // 2 + 1, shape.tokens * 2 - 1),
             config=best,
             triton=triton.__version__,
-            evidence=f"tune --shapes {name} --routing {args.routing} --rounds {args.rounds}",
+            evidence=f"{best_us:.1f} us; tune --shapes {name} --routing {args.routing}"
+            f" --rounds {args.rounds}, {date.today()}",
         )
         entries = [old for old in entries if not _same_place(old, entry)] + [entry]
     if args.write:
@@ -82,17 +85,18 @@ def candidates(shape: Shape, *, scaled: bool = False) -> list[Config]:
     rows = shape.tokens * shape.top_k / shape.experts
     if rows <= 40:
         return [HopperConfig(64, 16, 5, 48), HopperConfig(64, 32, 5, 48)]
-    found = [HopperConfig(128, 64, 4, 56, wide=True, group=2, lead=lead) for lead in LEADS] + [
-        HopperConfig(128, 32, 4, 48, group=2, lead=lead) for lead in LEADS
-    ]
-    found += [HopperConfig(128, 32, 4, 48, group=group, lead=500) for group in (1, 4)]
+    found = [HopperConfig(lead=lead) for lead in LEADS]
+    found += [HopperConfig(group=group) for group in (1, 4)]
+    found.append(HopperConfig(128, 64, 4, 56, wide=True))
     if rows <= 96:
         found += [HopperConfig(64, 64, 4, 48), HopperConfig(64, 32, 5, 48)]
     return found
 
 
-def tune(name: str, problem: Problem, tried: Sequence[Config], rounds: int) -> Config | None:
-    """The fastest right candidate, or None; tells every one's time and ratio to grouped_mm."""
+def tune(
+    name: str, problem: Problem, tried: Sequence[Config], rounds: int
+) -> tuple[Config, float] | None:
+    """The fastest right candidate and its microseconds, or None; tells of every one."""
     import torch
 
     from kernels.accuracy import rel_l2, within
@@ -149,7 +153,7 @@ def tune(name: str, problem: Problem, tried: Sequence[Config], rounds: int) -> C
             "tune", taken.median_us, "us",
             samples=taken.times_us, point={"shape": name, "config": str(config)},
         )  # fmt: skip
-    return timed[best][0]
+    return timed[best][0], samples[timed[best][1].name].median_us
 
 
 def _same_place(old: object, new: object) -> bool:
