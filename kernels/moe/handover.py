@@ -5,7 +5,7 @@
 Three kernels, each of one program: `empty` has partitions that share nothing; in `awaited` one
 partition writes eight integers to shared memory, meets at its barrier and lets one thread arrive,
 and the other waits before it reads, as `hopper.send` and `hopper.receive` do; `hasty` does not
-wait. A tool that understood either would report `hasty` alone. Needs sm_90.
+wait. A tool that understood either would report `hasty` alone. Needs a GPU of sm_90.
 """
 
 from __future__ import annotations

@@ -52,4 +52,4 @@ def chunk_edges(columns: int) -> tuple[int, int, int]:
     layer 0's end, a narrow last one leaves little to combine when no tile is left to hide it."""
     first = (columns + 1) // 2
     second = first + (columns - first + 1) // 2
-    return first, second, max(second, columns - 1)
+    return first, second, columns - 1 if second < columns - 1 else columns

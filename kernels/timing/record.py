@@ -28,12 +28,17 @@ def record(
     """Record one measured value; a value that is not a finite number is an error, never a number.
 
     `point` names only axes this process loops over itself: those of the step's matrix are known.
+
+    Raises:
+        ValueError: for a metric that is no name, or a value beside a status other than `ok`.
     """
     if not METRIC.fullmatch(metric):
         raise ValueError(f"metric `{metric}` is not lower-case words joined by `.` and `_`")
     if isinstance(value, float) and not math.isfinite(value):
         note = f"measured {value}" + (f"; {note}" if note else "")
         value, status = None, "error"
+    if (value is None) == (status == "ok"):
+        raise ValueError(f"metric `{metric}`: a value goes with status `ok`, None with another")
     _sink()(
         metric,
         value,

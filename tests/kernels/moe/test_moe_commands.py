@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from kernels.backend import BACKEND, Backend
-from kernels.moe import bench, check, checks, tune
+from kernels.moe import bench, check, checks, handover, tune
 from kernels.moe.checks import Verdict
+from kernels.timing import ceilings
+from kernels.timing.ceilings import Ceilings
 
 TINY = ["--tokens", "9", "--experts", "4", "--hidden", "32", "--inter", "16"]
 
@@ -108,7 +110,26 @@ def test_bench_gives_a_wrong_output_no_time(
     assert told["e2e"]["status"] == "error"
 
 
-@pytest.mark.parametrize("command", [check, bench, tune])
+@pytest.mark.parametrize(("rate", "code", "status"), [(1.0, 1, "error"), (1e30, 0, "ok")])
+def test_bench_flags_a_time_below_the_floor(
+    rate: float,
+    code: int,
+    status: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(ceilings, "measure_ceilings", lambda: Ceilings(rate, rate, rate))
+
+    assert bench.main([*TINY, "--rounds", "1", "--peers"]) == code
+
+    said = capsys.readouterr().out
+    fraction = recorded(said)["fraction"]
+    assert fraction["status"] == status
+    assert (fraction["value"] is None) == (status == "error")
+    assert ("WRONG faster than the floor" in said) == (status == "error")
+
+
+@pytest.mark.parametrize("command", [check, bench, tune, handover])
 def test_help_says_what_the_command_is_for(
     command: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
@@ -32,6 +33,34 @@ def built(ids: torch.Tensor, experts: int, cut: Cut, work: Work | None) -> Sched
 def problems(schedule: Schedule, ids: torch.Tensor) -> list[str]:
     found = table_check.check_rows(schedule, ids)
     return found + table_check.check_tiles(schedule) + table_check.check_items(schedule)
+
+
+@pytest.mark.parametrize("columns", range(1, 40))
+def test_chunks_cover_all_columns_and_only_the_last_are_empty(columns: int) -> None:
+    edges = (0, *chunk_edges(columns), columns)
+    widths = [right - left for left, right in pairwise(edges)]
+
+    filled = [width for width in widths if width]
+    assert sum(widths) == columns
+    assert widths == filled + [0] * (4 - len(filled))
+    assert filled == sorted(filled, reverse=True)
+    assert filled[-1] == 1 or columns == 1
+
+
+@pytest.mark.parametrize(
+    ("choices", "experts", "block"),
+    [
+        (16384, 64, 128),
+        (16384, 256, 128),
+        (32768, 128, 256),
+        (131072, 64, 512),
+        (1 << 22, 64, 1024),
+    ],
+)
+def test_a_block_is_small_unless_all_counts_would_be_too_many_to_read(
+    choices: int, experts: int, block: int
+) -> None:
+    assert schedule_module.block_of(choices, experts) == block
 
 
 @st.composite

@@ -49,6 +49,12 @@ def test_inside_a_run_the_agent_is_told(monkeypatch: pytest.MonkeyPatch) -> None
     assert rest["note"] == "seed 0"
 
 
+@pytest.mark.parametrize(("value", "status"), [(1.0, "error"), (0, "skipped"), (None, "ok")])
+def test_a_value_goes_with_ok_and_none_with_another(value: float | None, status: str) -> None:
+    with pytest.raises(ValueError, match="a value goes with status `ok`"):
+        record("e2e", value, status=status)
+
+
 @pytest.mark.parametrize("name", ["E2E", "a b", "1st", "a..b", ""])
 def test_a_metric_name_outside_the_grammar_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="lower-case"):
