@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from kernels.epilogue import triton_kernels as epilogue
-from kernels.moe import grouped_gemm, hopper_launch, scaled_gemm, schedule_kernels
+from kernels.moe import grouped_gemm, scaled_gemm, schedule_kernels
 from kernels.moe.configs import HopperConfig, PortableConfig, default_portable, default_scaled
-from kernels.moe.hopper import sm90_moe_kernel
+from kernels.moe.hopper import launch as hopper_launch
+from kernels.moe.hopper.kernel import sm90_moe_kernel
 from kernels.moe.scaled import BLOCK, DTYPE, groups_of
 from kernels.moe.shapes import NAMED, Shape
 

@@ -4,7 +4,7 @@
 
 Three kernels, each of one program: `empty` has partitions that share nothing; in `awaited` one
 partition writes eight integers to shared memory, meets at its barrier and lets one thread arrive,
-and the other waits before it reads, as `hopper.send` and `hopper.receive` do; `hasty` does not
+and the other waits before it reads, as `hopper.items.send` and `receive` do; `hasty` does not
 wait. A tool that understood either would report `hasty` alone. Needs a GPU of sm_90.
 """
 

@@ -15,7 +15,7 @@ from kernels.moe.workspace import Workspace, hopper_tile, reserve
 
 if BACKEND is not Backend.INTERPRETER:
     # Gluon has no interpreter; on a CPU only the portable path exists.
-    from kernels.moe import hopper_launch
+    from kernels.moe.hopper import launch as hopper_launch
 
 COMBINE_MODES = ("ordered", "atomic")
 

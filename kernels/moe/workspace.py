@@ -16,7 +16,7 @@ from kernels.moe.shapes import Shape
 
 if BACKEND is not Backend.INTERPRETER:
     # Gluon has no interpreter; on a CPU only the portable path exists.
-    from kernels.moe import hopper_launch
+    from kernels.moe.hopper import launch as hopper_launch
 
 
 @dataclass(frozen=True)

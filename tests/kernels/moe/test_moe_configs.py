@@ -16,7 +16,7 @@ from kernels.moe.workspace import unsuited
 
 HOPPER_PROBLEMS = """
 from kernels.moe.configs import HopperConfig, default_hopper, load
-from kernels.moe.hopper_launch import HopperTile
+from kernels.moe.hopper.launch import HopperTile
 tried = [entry.config for entry in load() if isinstance(entry.config, HopperConfig)]
 tried += [default_hopper(rows) for rows in (1, 20, 500)]
 for config in tried:

@@ -9,7 +9,7 @@ import torch
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-from kernels.moe.hopper import sm90_moe_kernel
+from kernels.moe.hopper.kernel import sm90_moe_kernel
 from kernels.moe.schedule import Schedule
 
 WEIGHT_ROWS = 256
