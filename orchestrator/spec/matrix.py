@@ -21,15 +21,18 @@ MAX_POINTS = 100_000
 def points(matrix: Matrix | None) -> tuple[Point, ...]:
     """Every point once: the product of the axes, less `exclude`, then `include`.
 
-    A step without a matrix has one point without axes.
+    A step without a matrix has one point without axes; a matrix without axes only what it includes.
     """
     if matrix is None:
         return ({},)
     axes = matrix.axes
-    product = (dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values()))
-    kept = [point for point in product if not any(_has(point, e) for e in matrix.exclude)]
+    product = itertools.product(*axes.values()) if axes else ()
+    crossed = (dict(zip(axes, values, strict=True)) for values in product)
+    kept = [point for point in crossed if not any(_has(point, e) for e in matrix.exclude)]
     order = list(axes) or list(matrix.include[0] if matrix.include else ())
     for extra in matrix.include:
+        if extra.keys() != set(order):
+            continue  # `problems` tells of it
         point = {axis: extra[axis] for axis in order}
         if not any(_same(point, other) for other in kept):
             kept.append(point)
@@ -57,7 +60,7 @@ def problems(matrix: Matrix | None, document: Document, at: NodePath) -> Iterato
     if matrix is None:
         return
     axes = matrix.axes
-    if not axes and not matrix.include:
+    if not axes and not any(matrix.include):
         yield document.problem(at, "the matrix has no axis", "`name: [values]`")
         return
     for axis, values in axes.items():

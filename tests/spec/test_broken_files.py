@@ -37,6 +37,8 @@ CASES = {
     "22-too-many-points.yaml": ("7:7", "the axes span 1000000 points"),
     "23-zero-byte.yaml": ("6:10", "holds a zero byte"),
     "24-deadline-of-ages.yaml": ("2:10", "longer than anybody waits"),
+    "25-included-point-lacks-an-axis.yaml": ("9:11", "lacks `a` and has the unknown axis `b`"),
+    "26-matrix-without-axes.yaml": ("7:7", "the matrix has no axis"),
 }
 
 

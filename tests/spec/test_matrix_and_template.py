@@ -35,6 +35,15 @@ def test_include_adds_points_once() -> None:
     assert found == ({"a": 1}, {"a": 9})
 
 
+def test_include_alone_names_the_axes_and_every_point() -> None:
+    found = points(matrix(include=[{"a": 1, "b": "x"}, {"b": "y", "a": 2}, {"a": 1, "b": "x"}]))
+
+    assert [list(point.items()) for point in found] == [
+        [("a", 1), ("b", "x")],
+        [("a", 2), ("b", "y")],
+    ]
+
+
 def test_one_and_true_and_text_are_different_values() -> None:
     found = points(matrix(a=[1, True, "1", 1.0], exclude=[{"a": True}]))
 
