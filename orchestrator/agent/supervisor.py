@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import traceback
-from typing import Mapping
+from typing import Mapping, Optional
 
 from orchestrator.agent import (
     activation,
@@ -23,10 +23,12 @@ from orchestrator.agent import (
     journal,
     needs,
     processes,
+    sampler,
     spare,
 )
 from orchestrator.agent.blobs import BlobStore
 from orchestrator.agent.containment import Containment
+from orchestrator.agent.environment.surroundings import Surroundings as Host
 from orchestrator.agent.job import Surroundings
 from orchestrator.agent.layout import Root, RunFolder
 from orchestrator.agent.outcome import Outcome
@@ -56,6 +58,7 @@ class Supervisor:
         self._wake = wake_on_signals(self._on_signal)
         self._env: dict[str, str] = {}
         self._strangers: frozenset[int] = frozenset()
+        self._sampler: Optional[sampler.Sampler] = None
 
     def prepare(self) -> None:
         """Look at the host and make the caches, while the tree may still be on its way.
@@ -122,6 +125,9 @@ class Supervisor:
         self._teller.tell(journal.ACTIVATED, path=path, venv=venv)
         self._env = jobenv.of_run(env, held.variables, plan, self._folder)
         self._look("before")
+        watching = sampler.command(Host.here(path))
+        if watching is not None:
+            self._sampler = sampler.Sampler(watching, self._folder.raw)
         self._strangers = frozenset(p.pid for p in processes.descendants(os.getpid()))
 
     def _look(self, phase: str) -> None:
@@ -131,6 +137,18 @@ class Supervisor:
     # -- the jobs
 
     def _run_jobs(self) -> None:
+        if self._sampler is None:
+            self._take_turns()
+            return
+        self._sampler.start()
+        try:
+            self._take_turns()
+        finally:
+            problem = self._sampler.stop()
+            if problem:
+                self._teller.note("warning", f"the GPUs were not watched to the end: {problem}")
+
+    def _take_turns(self) -> None:
         turns = self._turns()
         for number, job in enumerate(self._plan.jobs):
             if self._is_cancelled():
@@ -172,11 +190,12 @@ class Supervisor:
                 self._wake,
                 conditions.gpu_state,
                 self._masks,
-                self._strangers,
+                self._strangers.union(self._sampler.pids if self._sampler else ()),
             ),
             self._teller,
             self._reserve,
             self._containment,
+            self._sampler,
         )
 
     # -- the end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 from orchestrator.agent import conditions, jobenv, journal, recorded
 from orchestrator.agent.collect import collect, start_mark
@@ -15,6 +15,7 @@ from orchestrator.agent.leases import NoGpu, leased
 from orchestrator.agent.outcome import Outcome
 from orchestrator.agent.plan import Job
 from orchestrator.agent.reserve import Reserve, is_full
+from orchestrator.agent.sampler import Sampler
 from orchestrator.agent.telling import Teller
 
 
@@ -33,6 +34,7 @@ class Turns:
     teller: Teller
     reserve: Reserve
     containment: Containment
+    sampler: Optional[Sampler] = None
 
     def take(self, number: int, job: Job) -> None:
         """Carry out the job of this number, and tell how it ended.
@@ -79,11 +81,14 @@ class Turns:
         workdir = os.path.join(self.folder.tree, job.workdir)
         since_ns = start_mark(folder) if job.collect else 0
         log = os.path.join(folder, "log")
+        if self.sampler is not None:
+            self.sampler.begin()
         with self.containment.of_job(
             number, lambda text: self.teller.note("warning", text, id=job.id)
         ) as group:
             around = replace(self.around, group=group)
             outcome = JobRun(job, mark, env, workdir, log, around).run()
+        watched = self.sampler.seen([gpu["uuid"] for gpu in gpus]) if self.sampler else []
         files = os.path.join(folder, "files")
         gathered = collect(job.collect, workdir, files, since_ns, self.around.secrets)
         for note in gathered.notes:
@@ -95,7 +100,7 @@ class Turns:
             text = f"processes survived KILL: {', '.join(outcome.survivors)}"
             self.teller.note("error", text, id=job.id, quarantine=True)
         results = self._settle_results(job, env["ORCH_RESULTS"])
-        self.teller.job_ended(job, outcome, files=gathered.files, results=results)
+        self.teller.job_ended(job, outcome, files=gathered.files, results=results, watched=watched)
 
     def _settle_results(self, job: Job, path: str) -> int:
         try:

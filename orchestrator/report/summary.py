@@ -12,7 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from orchestrator.agent import journal
-from orchestrator.report import conditions, ledger
+from orchestrator.report import conditions, ledger, watched
 from orchestrator.report.words import STATE_STYLES, harmless, how_it_ended, state_words
 from orchestrator.spec.quantity import show_duration
 from orchestrator.store.history import History, JobView
@@ -46,6 +46,7 @@ def show(summary: Summary, console: Console | None = None) -> None:
         _jobs(summary.history),
         ledger.table(summary.items),
         conditions.shown(summary.conditions),
+        _watched(summary.history),
     ):
         if part is not None:
             out.print(part)
@@ -54,6 +55,11 @@ def show(summary: Summary, console: Console | None = None) -> None:
     out.print(_banner(summary))
     for line in _next_actions(summary):
         out.print(Text(line))
+
+
+def _watched(history: History) -> Text | None:
+    line = watched.of_run(history.jobs.values())
+    return Text(f"  {line}", style="dim") if line else None
 
 
 # ---- jobs

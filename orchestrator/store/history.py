@@ -9,6 +9,7 @@ from typing import Any
 
 from orchestrator.agent import journal, manifest
 from orchestrator.errors import EvidenceError
+from orchestrator.store.watched import Watched, watched
 
 RUNNING = "running"
 WAITING = "waiting"
@@ -34,6 +35,7 @@ class JobView:
     results: int = 0
     files: int = 0
     leftover: Sequence[str] = ()
+    watched: Sequence[Watched] = ()
 
     @property
     def ended(self) -> bool:
@@ -140,6 +142,7 @@ def _ended(job: JobView, event: Mapping[str, Any]) -> JobView:
         results=int(event.get("results", 0)),
         files=int(event.get("files", 0)),
         leftover=tuple(str(name) for name in event.get("leftover", ())),
+        watched=watched(event.get("watched", ())),
     )
 
 

@@ -12,6 +12,7 @@ from orchestrator.agent.plan import Job
 from orchestrator.errors import EvidenceError
 from orchestrator.store import history
 from orchestrator.store.history import History
+from orchestrator.store.watched import Spread
 
 
 def started(job: str, **more: Any) -> dict[str, Any]:
@@ -44,6 +45,34 @@ PLANNED = [
     Job(id=name, step=name, point={"n": 1}, round=0, folder=name, run="true", timeout_s=10.0)
     for name in ("a", "b")
 ]
+
+
+TOLD = {"uuid": "GPU-1", "samples": 3, "sm_mhz": [1, 2, 3.5], "held": {"sw_power_cap": 0.5}}
+
+
+class TestWatched:
+    def test_what_the_gpus_did_is_kept_and_older_journals_tell_nothing(self) -> None:
+        over = history.of_plan(PLANNED).after(ended("a", watched=[TOLD])).after(ended("b"))
+
+        (seen,) = over.jobs["a"].watched
+        assert (seen.uuid, seen.samples, seen.held) == ("GPU-1", 3, {"sw_power_cap": 0.5})
+        assert seen.spreads == {"sm_mhz": Spread(1, 2, 3.5)}
+        assert over.jobs["b"].watched == ()
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"samples": "many"},
+            {"sm_mhz": [1, 2]},
+            {"sm_mhz": [1, float("nan"), 3]},
+            {"held": 5},
+            {"held": {"x": None}},
+            {"uuid": None, "samples": None},
+        ],
+    )
+    def test_what_no_agent_tells_is_damage(self, wrong: dict[str, Any]) -> None:
+        with pytest.raises(EvidenceError, match="not an event of a journal"):
+            history.of_plan(PLANNED).after(ended("a", watched=[{**TOLD, **wrong}]))
 
 
 class TestFolding:

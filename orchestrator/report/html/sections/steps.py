@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.report.html.section import Section, render
 from orchestrator.report.view import RunView
+from orchestrator.report.watched import sentence
 from orchestrator.report.words import harmless
 from orchestrator.store.history import JobView
 
@@ -20,6 +22,7 @@ class Row:
 
     job: JobView
     log: str
+    watched: Sequence[str]
 
 
 def section(view: RunView) -> Section | None:
@@ -27,7 +30,10 @@ def section(view: RunView) -> Section | None:
     if not jobs:
         return None
     ordered = sorted(jobs, key=lambda job: job.state == "passed")
-    rows = [Row(job, _log(view, job)) for job in ordered[:MAX_JOBS]]
+    rows = [
+        Row(job, _log(view, job), [sentence(seen) for seen in job.watched])
+        for job in ordered[:MAX_JOBS]
+    ]
     body = render(
         "steps.html.j2",
         rows=rows,
