@@ -11,9 +11,9 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from typing import IO, Any, Collection, Dict, List, Optional, Sequence
 
-from orchestrator.agent import journal
 from orchestrator.agent.environment.probe import Command, Deadline, ask
 from orchestrator.agent.environment.surroundings import Surroundings, nvidia_traces
 from orchestrator.agent.samples import FIELDS, HEADER, REASONS, Sample, parsed, summary
@@ -37,7 +37,10 @@ def command(host: Surroundings) -> Optional[Sequence[str]]:
     known = ask(Command((traces.tool, "--help-query-gpu")), Deadline(_QUESTION_DEADLINE_S)).text
     reasons = next((name for name in REASONS if name in known), REASONS[-1])
     fields = ",".join((*FIELDS, reasons))
+    # Into a pipe a program may hold its lines back until there are many.
+    unbuffered = host.tool("stdbuf", ("/usr/bin",))
     return (
+        *((unbuffered, "-oL") if unbuffered else ()),
         traces.tool,
         f"--query-gpu={fields}",
         "--format=csv,noheader,nounits",
@@ -55,6 +58,7 @@ class Sampler:
         self._thread = threading.Thread(target=self._listen, name="gpu-sampler", daemon=True)
         self._turn = threading.Lock()
         self._held: List[Sample] = []
+        self._began = 0.0
         self._rows = 0
         self._stopping = False
         self._problem = ""
@@ -82,8 +86,9 @@ class Sampler:
         return () if self._child is None else (self._child.pid,)
 
     def begin(self) -> None:
-        """A job begins: what was seen before is not its own."""
+        """A job begins: what was seen before is not its own, even if it is told later."""
         with self._turn:
+            self._began = time.time()
             self._held.clear()
 
     def seen(self, uuids: Collection[str]) -> List[Dict[str, Any]]:
@@ -142,10 +147,11 @@ class Sampler:
 
     def _keep(self, sample: Sample, file: IO[str]) -> None:
         with self._turn:
-            self._held.append(sample)
+            if sample.at >= self._began:
+                self._held.append(sample)
             if len(self._held) > MAX_HELD:
                 del self._held[::2]
         self._rows += 1
         if self._rows <= MAX_ROWS:
-            file.write(sample.row(journal.now()) + "\n")
+            file.write(sample.row() + "\n")
             file.flush()

@@ -16,17 +16,23 @@ from orchestrator.agent.sampler import FILE_NAME, Sampler
 from tests.agent.controller import ROOT, Controller, job, plan, wait_until
 
 UUID = "GPU-0a81e2c3-ef55-50ce-2b39-fbf55580b530"
-LINE = f"{UUID}, 1425, 3201, 684.50, 61, 100, 9000, 0x4"
+REST = f"{UUID}, 1425, 3201, 684.50, 61, 100, 9000, 0x4"
 
 
 def tool(folder: Path, body: str) -> list[str]:
-    """A Python program in the tool's place; `LINE` is what it may print."""
+    """A Python program in the tool's place; `tell()` prints a reading of `ago` seconds ago."""
     path = folder / "tool.py"
-    path.write_text(f"import signal, sys, time\nLINE = {LINE!r}\n{body}\n", "utf-8")
+    path.write_text(f"import signal, sys, time\nREST = {REST!r}\n{TELL}{body}\n", "utf-8")
     return [sys.executable, "-u", str(path)]
 
 
-PRINTING = "while True:\n    print(LINE)\n    time.sleep(0.02)"
+TELL = """
+def tell(ago=0):
+    at = time.time() - ago
+    clock = time.strftime("%Y/%m/%d %H:%M:%S", time.localtime(at))
+    print(f"{clock}.{int(at % 1 * 1000):03}, {REST}")
+"""
+PRINTING = "while True:\n    tell()\n    time.sleep(0.02)"
 
 
 def is_alive(pid: int) -> bool:
@@ -55,7 +61,7 @@ def test_what_a_job_saw_is_summed_up_and_every_row_is_kept(tmp_path: Path) -> No
     header, *rows = (tmp_path / "environment" / FILE_NAME).read_text("utf-8").splitlines()
     assert header.startswith("at,uuid,sm_mhz")
     assert len(rows) > told["samples"]
-    assert all(row.endswith(f"{UUID},1425,3201,684.5,61,100,9000,0x4") for row in rows)
+    assert all(row.endswith(f"Z,{UUID},1425,3201,684.5,61,100,9000,0x4") for row in rows)
 
 
 def test_a_job_before_any_sample_has_none(tmp_path: Path) -> None:
@@ -67,10 +73,19 @@ def test_a_job_before_any_sample_has_none(tmp_path: Path) -> None:
     assert watch.stop() == ""
 
 
+def test_what_is_told_late_belongs_to_the_job_before(tmp_path: Path) -> None:
+    watch = Sampler(tool(tmp_path, "tell(ago=30); tell(ago=-30); time.sleep(60)"), str(tmp_path))
+    watch.begin()
+    watch.start()
+    wait_until(lambda: watch.seen([UUID]), "a sample")
+    watch.stop()
+
+    assert watch.seen([UUID])[0]["samples"] == 1
+    assert len((tmp_path / FILE_NAME).read_text("utf-8").splitlines()) == 3
+
+
 def test_a_tool_that_ends_by_itself_is_told_with_its_last_words(tmp_path: Path) -> None:
-    watch = Sampler(
-        tool(tmp_path, "print(LINE); print('GPU is lost'); sys.exit(15)"), str(tmp_path)
-    )
+    watch = Sampler(tool(tmp_path, "tell(); print('GPU is lost'); sys.exit(15)"), str(tmp_path))
     watch.start()
     wait_until(lambda: watch.seen([UUID]), "a sample")
     (pid,) = watch.pids
@@ -104,7 +119,7 @@ def test_a_tool_that_does_not_listen_is_killed(
 
 
 def test_a_line_without_end_is_read_in_pieces(tmp_path: Path) -> None:
-    body = "sys.stdout.write('x' * 3_000_000)\nprint()\nprint(LINE)\ntime.sleep(60)"
+    body = "sys.stdout.write('x' * 3_000_000)\nprint()\ntell()\ntime.sleep(60)"
     watch = Sampler(tool(tmp_path, body), str(tmp_path))
     watch.start()
 
@@ -118,9 +133,7 @@ def test_a_long_job_keeps_every_other_sample_and_a_long_run_a_bounded_file(
 ) -> None:
     monkeypatch.setattr(sampler, "MAX_HELD", 10)
     monkeypatch.setattr(sampler, "MAX_ROWS", 30)
-    watch = Sampler(
-        tool(tmp_path, "for _ in range(100): print(LINE)\ntime.sleep(60)"), str(tmp_path)
-    )
+    watch = Sampler(tool(tmp_path, "for _ in range(100): tell()\ntime.sleep(60)"), str(tmp_path))
     watch.start()
     rows = tmp_path / FILE_NAME
     wait_until(lambda: rows.exists() and len(rows.read_text("utf-8").splitlines()) > 30, "rows")
@@ -206,6 +219,7 @@ def test_the_command_asks_for_what_this_driver_knows(said: str, field: str, tmp_
 
     assert argv is not None
     assert argv[0] == str(tmp_path / "nvidia-smi")
+    assert argv[1].startswith("--query-gpu=timestamp,uuid,clocks.sm")
     assert f"memory.used,{field}.active" in argv[1]
     assert argv[-1] == "--loop-ms=500"
 

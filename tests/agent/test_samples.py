@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+
 import pytest
 
 from orchestrator.agent.samples import Sample, parsed, summary
@@ -8,24 +11,48 @@ UUID = "GPU-0a81e2c3-ef55-50ce-2b39-fbf55580b530"
 OTHER = "GPU-20ad41ce-a0a6-6e32-3e71-151e48b209b8"
 
 
+CLOCK = "2026/11/30 00:17:30.250"
+NOON = 1795997850.25  # the same in UTC
+
+
+@pytest.fixture(autouse=True)
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
 def sample(uuid: str = UUID, sm: float | None = 1425.0, held: int | None = 4) -> Sample:
-    return Sample(uuid, sm, 3201.0, 684.5, 61.0, 100.0, 9000.0, held)
+    return Sample(NOON, uuid, sm, 3201.0, 684.5, 61.0, 100.0, 9000.0, held)
 
 
 def test_a_line_is_a_sample() -> None:
-    found = parsed(f"{UUID}, 1425, 3201, 684.50, 61, 100, 9000, 0x0000000000000004\n")
+    found = parsed(f"{CLOCK}, {UUID}, 1425, 3201, 684.50, 61, 100, 9000, 0x0000000000000004\n")
 
     assert found == sample()
-    assert found.row("2026-11-30T00:00:00Z") == (
-        f"2026-11-30T00:00:00Z,{UUID},1425,3201,684.5,61,100,9000,0x4"
-    )
+    assert found.row() == f"2026-11-30T00:17:30.250Z,{UUID},1425,3201,684.5,61,100,9000,0x4"
+
+
+def test_the_tools_clock_is_the_hosts_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "EST+5")
+    time.tzset()
+
+    found = parsed(f"{CLOCK}, {UUID}, 1425, 3201, 684.50, 61, 100, 9000, 0x4")
+
+    assert found is not None
+    assert found.at == NOON + 5 * 3600
+    assert found.row().startswith("2026-11-30T05:17:30.250Z")
 
 
 def test_what_is_not_told_is_none_and_an_empty_cell() -> None:
-    found = parsed(f"{UUID}, 1425, [N/A], [Not Supported], 61, [Unknown Error], 9000, [N/A]")
+    line = f"{CLOCK}, {UUID}, 1425, [N/A], [Not Supported], 61, [Unknown Error], 9000, [N/A]"
 
-    assert found == Sample(UUID, 1425.0, None, None, 61.0, None, 9000.0, None)
-    assert found.row("t") == f"t,{UUID},1425,,,61,,9000,"
+    found = parsed(line)
+
+    assert found == Sample(NOON, UUID, 1425.0, None, None, 61.0, None, 9000.0, None)
+    assert found.row().endswith(f",{UUID},1425,,,61,,9000,")
 
 
 @pytest.mark.parametrize(
@@ -33,9 +60,11 @@ def test_what_is_not_told_is_none_and_an_empty_cell() -> None:
     [
         "",
         "Unable to determine the device handle for GPU 0000:1B:00.0: GPU is lost.",
-        f"{UUID}, 1425, 3201",
-        "0, 1425, 3201, 684.50, 61, 100, 9000, 0x4",
-        ", 1, 2, 3, 4, 5, 6, 0x4",
+        f"{CLOCK}, {UUID}, 1425, 3201",
+        f"{CLOCK}, 0, 1425, 3201, 684.50, 61, 100, 9000, 0x4",
+        f", {UUID}, 1, 2, 3, 4, 5, 6, 0x4",
+        f"2026/13/30 00:17:30.250, {UUID}, 1, 2, 3, 4, 5, 6, 0x4",
+        f"0000/01/01 00:00:00, {UUID}, 1, 2, 3, 4, 5, 6, 0x4",
     ],
 )
 def test_another_line_is_no_sample(line: str) -> None:
