@@ -12,13 +12,14 @@ import signal
 import subprocess
 import threading
 import time
-from typing import IO, Any, Collection, Dict, List, Optional, Sequence
+from typing import IO, Any, Collection, Dict, List, Mapping, Optional, Sequence
 
 from orchestrator.agent.environment.probe import Command, Deadline, ask
 from orchestrator.agent.environment.surroundings import Surroundings, nvidia_traces
 from orchestrator.agent.samples import FIELDS, HEADER, REASONS, Sample, parsed, summary
 
 FILE_NAME = "gpu-samples.csv"
+SWITCH = "ORCH_WATCH_GPUS"
 INTERVAL_MS = 500
 MAX_ROWS = 200_000
 """Of the file: 28 hours of one GPU."""
@@ -27,6 +28,11 @@ MAX_HELD = 20_000
 _MAX_LINE = 4096
 _QUESTION_DEADLINE_S = 3.0
 _STOP_GRACE_S = 1.0
+
+
+def is_wanted(env: Mapping[str, str]) -> bool:
+    """Whether an experiment lets its GPUs be watched: each reading asks the driver."""
+    return env.get(SWITCH) != "0"
 
 
 def command(host: Surroundings) -> Optional[Sequence[str]]:

@@ -125,7 +125,7 @@ class Supervisor:
         self._teller.tell(journal.ACTIVATED, path=path, venv=venv)
         self._env = jobenv.of_run(env, held.variables, plan, self._folder)
         self._look("before")
-        watching = sampler.command(Host.here(path))
+        watching = sampler.command(Host.here(path)) if sampler.is_wanted(plan.env) else None
         if watching is not None:
             self._sampler = sampler.Sampler(watching, self._folder.raw)
         self._strangers = frozenset(p.pid for p in processes.descendants(os.getpid()))

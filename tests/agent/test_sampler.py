@@ -154,7 +154,13 @@ def test_a_folder_that_takes_no_file_is_told_and_the_tool_ended(tmp_path: Path) 
     assert "the samples cannot be written" in watch.stop()
 
 
-def test_a_run_tells_what_each_step_had_and_takes_the_samples_along(tmp_path: Path) -> None:
+FILES = {"data.txt": b"some data\n"}
+
+
+@pytest.mark.parametrize("env", [{}, {"ORCH_WATCH_GPUS": "0"}], ids=["watched", "left alone"])
+def test_a_run_tells_what_each_step_had_and_takes_the_samples_along(
+    env: dict[str, str], tmp_path: Path
+) -> None:
     gpu = {"index": 0, "uuid": UUID, "name": "fake", "memory_used": 0, "foreign_pids": []}
     code = tmp_path / "code"
     code.mkdir()
@@ -166,13 +172,17 @@ def test_a_run_tells_what_each_step_had_and_takes_the_samples_along(tmp_path: Pa
         f"conditions.list_gpus = lambda: [{gpu!r}]\n",
         "utf-8",
     )
-    files = {"data.txt": b"some data\n"}
     lasting = job("lasting", "sleep 1 & sleep 0.5", gpus=1)
 
     with Controller(tmp_path / "root", code=code) as controller:
-        controller.push(plan(files, lasting, job("alone", "true")), files)
+        controller.push(plan(FILES, lasting, job("alone", "true"), env=env), FILES)
         heard = controller.follow()
 
+    names = zipfile.ZipFile(BytesIO(heard.bundle)).namelist()
+    if env:
+        assert heard.ended("lasting")["watched"] == []
+        assert f"environment/{FILE_NAME}" not in names
+        return
     ended = heard.ended("lasting")
     (watched,) = ended["watched"]
     assert ended["state"] == "passed"

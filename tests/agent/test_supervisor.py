@@ -376,7 +376,7 @@ class TestCancelling:
     @pytest.mark.parametrize("how", ["word", "signal", "file"])
     def test_ends_the_running_job_and_leaves_the_others_out(self, tmp_path: Path, how: str) -> None:
         jobs = (
-            job("one", f"touch {tmp_path}/begun; echo begun; sleep 60", stop=Stop("TERM", 2.0)),
+            job("one", f"echo begun; touch {tmp_path}/begun; sleep 60", stop=Stop("TERM", 2.0)),
             job("two", "true"),
         )
         with Controller(tmp_path / "root") as controller:
