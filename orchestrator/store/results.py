@@ -12,6 +12,8 @@ from typing import Any
 from orchestrator.store.history import History, JobView
 
 _STATUSES = ("ok", "skipped", "not_applicable", "unknown", "error")
+MAX_PROBLEMS = 20
+"""Lines of one job that are told one by one; a program that is wrong once is wrong each time."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,18 @@ def read(evidence: Path, history: History) -> Results:
         path = evidence / "steps" / job.folder / "results.jsonl"
         if not job.folder or not path.is_file():
             continue
+        unread = []
         for line_number, line in _lines(path):
             try:
                 found.append(_result(json.loads(line), job))
-            except (ValueError, KeyError) as error:
-                problems.append(f"{job.id}: results.jsonl:{line_number}: {error}")
+            except ValueError as error:
+                unread.append(f"{job.id}: results.jsonl:{line_number}: {error}")
             except RecursionError:
-                problems.append(f"{job.id}: results.jsonl:{line_number}: nested too deeply")
+                unread.append(f"{job.id}: results.jsonl:{line_number}: nested too deeply")
+        problems += unread[:MAX_PROBLEMS]
+        if len(unread) > MAX_PROBLEMS:
+            more = len(unread) - MAX_PROBLEMS
+            problems.append(f"{job.id}: results.jsonl: and {more} more lines")
     return Results(tuple(found), tuple(problems))
 
 
@@ -68,11 +75,14 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _result(record: Any, job: JobView) -> Result:
     if not isinstance(record, dict):
         raise ValueError("not a result")
-    metric, status = str(record["metric"]), record["status"]
+    for key in ("metric", "value"):
+        if key not in record:
+            raise ValueError(f"the key `{key}` is missing")
+    metric, status = str(record["metric"]), record.get("status", "ok")
     return Result(
         metric=metric,
         value=_value(metric, record["value"], status),
-        unit=str(record["unit"]),
+        unit=str(record.get("unit") or ""),
         step=job.step,
         point=_point(record.get("point"), job),
         round=job.round,

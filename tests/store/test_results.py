@@ -69,6 +69,14 @@ class TestGoodLines:
     def test_blank_lines_are_nothing(self, tmp_path: Path) -> None:
         assert read(tmp_path, "", line(), "  ").problems == ()
 
+    def test_a_line_of_another_program_needs_no_more_than_metric_and_value(
+        self, tmp_path: Path
+    ) -> None:
+        (found,) = read(tmp_path, '{"metric": "time", "value": 2}').found
+
+        assert (found.metric, found.value, found.unit, found.status) == ("time", 2, "", "ok")
+        assert found.point == {"n": 3}
+
 
 class TestBadLines:
     @pytest.mark.parametrize(
@@ -79,7 +87,9 @@ class TestBadLines:
             ("5", "not a result"),
             ("[]", "not a result"),
             ("null", "not a result"),
-            ("{}", "metric"),
+            ("{}", "the key `metric` is missing"),
+            ('{"metric": "time"}', "the key `value` is missing"),
+            ('{"metric": "time", "value": null}', "value None and the status 'ok'"),
             (line(value=None), "value None and the status"),
             (line(status="error"), "the status 'error'"),
             (line(status="fine"), "the status 'fine'"),
@@ -99,7 +109,7 @@ class TestBadLines:
             (line(point=5), "point"),
             ("[" * 100_000, "nested too deeply"),
         ],
-        ids=range(24),
+        ids=range(26),
     )
     def test_are_named_with_their_line_and_the_others_count(
         self, tmp_path: Path, bad: str, why: str
@@ -110,6 +120,13 @@ class TestBadLines:
         (problem,) = found.problems
         assert problem.startswith("step[n=3]: results.jsonl:2: ")
         assert any(part in problem for part in why.split("|")), problem
+
+    def test_many_are_counted(self, tmp_path: Path) -> None:
+        found = read(tmp_path, *["{}"] * 5000, line())
+
+        assert len(found.found) == 1
+        assert len(found.problems) == results.MAX_PROBLEMS + 1
+        assert found.problems[-1] == "step[n=3]: results.jsonl: and 4980 more lines"
 
     def test_bytes_that_are_not_utf_8(self, tmp_path: Path) -> None:
         found = read(tmp_path, b"\xff\xfe", line())

@@ -69,21 +69,25 @@ def _sweep(group: Sequence[Result], view: RunView) -> Sweep | None:
     ticks = sorted({r.point[axis] for r in group if axis in r.point}, key=_order)
     places = {value: float(n) for n, value in enumerate(ticks)}
     is_curve = all(map(_is_number, ticks))
-    names = sorted({_series(r, axis) for r in group})[:MAX_SERIES]
-    kept = [r for r in group if _series(r, axis) in names]
+    named = [(_series(r, axis), r) for r in group]
+    names = sorted({name for name, _ in named})[:MAX_SERIES]
+    numbers = {name: number for number, name in enumerate(names)}
+    drawn = [(numbers[name], r) for name, r in named if name in numbers]
+    kept = [r for _, r in drawn]
     dots = [
         Dot(places[r.point[axis]], value, f"{show_where(r.point)}: {show_value(value, r.unit)}",
-            names.index(_series(r, axis)))
-        for r in kept for value in (_numbers(r.samples) or [float(r.value)])
+            number)
+        for number, r in drawn for value in (_numbers(r.samples) or [float(r.value)])
     ]  # fmt: skip
+    measured: dict[tuple[int, Any], list[float]] = {}
+    for number, r in drawn:
+        measured.setdefault((number, r.point[axis]), []).append(float(r.value))
     lines = [
         (number, [
-            (places[tick], statistics.median(values))
-            for tick in ticks
-            if (values := [float(r.value) for r in kept
-                           if _series(r, axis) == name and r.point[axis] == tick])
+            (places[tick], statistics.median(measured[number, tick]))
+            for tick in ticks if (number, tick) in measured
         ])
-        for number, name in enumerate(names)
+        for number in numbers.values()
     ]  # fmt: skip
     first = group[0]
     plot = Plot(

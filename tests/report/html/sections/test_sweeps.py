@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from orchestrator.report.html.sections import sweeps
 from orchestrator.spec.ledger import Ledger
 from orchestrator.store.history import History
@@ -82,3 +84,17 @@ def test_without_predictions_the_first_few_are_shown(tmp_path: Path) -> None:
     text = body(tmp_path)
 
     assert "<details" not in text
+
+
+def test_every_result_is_looked_at_once_however_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    series = sweeps._series
+    monkeypatch.setattr(sweeps, "_series", lambda *of: asked.append(of) or series(*of))
+    many = [result("time", n % 7, point={"n": n, "m": n % 8}) for n in range(400)]
+
+    section = sweeps.section(view(tmp_path, results=many))
+
+    assert section is not None
+    assert len(asked) == len(many)
