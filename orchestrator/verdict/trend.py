@@ -11,7 +11,7 @@ from orchestrator.store.record import RunRecord
 from orchestrator.store.results import Result
 from orchestrator.verdict import changes, units
 from orchestrator.verdict.conditions import Conditions
-from orchestrator.verdict.measured import NotMeasured, place_of, quantity
+from orchestrator.verdict.measured import NotMeasured, Place, place_of, quantity
 
 # The files in which two trees differ; none where nobody can tell.
 Files = Callable[[str, str], Sequence[str]]
@@ -76,8 +76,34 @@ def trends(
         lasts = _lasts([r for run in rounds for r in _matching(run, metric, where)])
         if lasts:
             changed = _changes(rounds, files)
-            found += [_trend(rounds, last, changed) for last in lasts]
+            indices = [_Index(run) for run in rounds]
+            found += [
+                _trend([index.near(last) for index in indices], last, changed) for last in lasts
+            ]
     return found
+
+
+class _Index:
+    """A run's results by place: none of ten thousand points looks through all the others."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._at: dict[Place, list[Result]] = {}
+        self._axes: dict[tuple[str, str], set[frozenset[str]]] = {}
+        for result in run.results:
+            self._at.setdefault(place_of(result), []).append(result)
+            kinds = self._axes.setdefault((result.metric, result.step), set())
+            kinds.add(frozenset(result.point))
+
+    def near(self, last: Result) -> Run:
+        """The run with no more results than those that may be of the place of `last`.
+
+        Where points of the metric have other axes than that place, any of them may be.
+        """
+        kinds = self._axes.get((last.metric, last.step), set())
+        if kinds <= {frozenset(last.point)}:
+            return replace(self._run, results=self._at.get(place_of(last), ()))
+        return self._run
 
 
 def _matching(run: Run, metric: str, where: Mapping[str, Any]) -> list[Result]:

@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator.store.record import Tree
 from orchestrator.store.results import Result
+from orchestrator.verdict import trend
 from orchestrator.verdict.conditions import Conditions, Field
 from orchestrator.verdict.trend import Run, trends
 from tests.verdict.runs import history, job, record, result
@@ -101,3 +102,31 @@ def test_code_names_the_files_that_changed() -> None:
 
 def test_text_and_truth_are_no_series() -> None:
     assert trends([run("r1", time("fast"), time(True, round=1))], "time", {}) == []
+
+
+def test_a_round_with_one_axis_more_names_several_points() -> None:
+    before = run("r1", time(2.0, point={"n": 1}))
+    after = run("r2", time(3.0, point={"n": 1, "k": 1}), time(4.0, point={"n": 1, "k": 2}))
+
+    found = {str(one.point): one for one in trends([before, after], "time", {})}
+
+    assert [one.value for one in found["{'n': 1}"].rounds] == [2.0, None]
+    assert "names 2 points" in found["{'n': 1}"].rounds[1].why
+    assert [one.value for one in found["{'n': 1, 'k': 2}"].rounds] == [None, 4.0]
+
+
+def test_no_point_looks_through_all_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = []
+    asked = trend.quantity
+
+    def counted(*of: Any) -> Any:
+        looked_at.append(len(of[3]))
+        return asked(*of)
+
+    monkeypatch.setattr(trend, "quantity", counted)
+    many = [time(float(n), point={"n": n}) for n in range(300)]
+
+    found = trends([run("r1", *many), run("r2", *many)], "time", {})
+
+    assert len(found) == 300
+    assert set(looked_at) == {1}
