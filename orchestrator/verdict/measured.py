@@ -41,8 +41,27 @@ class NotMeasured(Exception):
     """There is no such quantity in the results; the text says why."""
 
 
+class Recorded:
+    """Results by what they say, so that none of many questions looks through all of them."""
+
+    def __init__(self, results: Sequence[Result]) -> None:
+        self._by_metric: dict[str, list[Result]] = {}
+        self._by_axis: dict[tuple[str, str, Any], list[Result]] = {}
+        for result in results:
+            self._by_metric.setdefault(result.metric, []).append(result)
+            for axis, value in result.point.items():
+                self._by_axis.setdefault((result.metric, axis, value), []).append(result)
+
+    def near(self, metric: str, where: Point) -> Sequence[Result]:
+        """All results of the metric that may lie at `where`, in their order, and few others."""
+        found: Sequence[Result] = self._by_metric.get(metric, ())
+        for axis, value in where.items():
+            found = min(found, self._by_axis.get((metric, axis, value), ()), key=len)
+        return found
+
+
 def quantity(
-    metric: str, step: str | None, where: Point, results: Sequence[Result], history: History
+    metric: str, step: str | None, where: Point, recorded: Recorded, history: History
 ) -> Measured:
     """The measured value of a metric at the one point that `where` names.
 
@@ -51,8 +70,8 @@ def quantity(
     """
     matching = [
         r
-        for r in results
-        if r.metric == metric and (step is None or r.step == step) and holds(r.point, where)
+        for r in recorded.near(metric, where)
+        if (step is None or r.step == step) and holds(r.point, where)
     ]
     if not matching:
         raise NotMeasured(_why_nothing(metric, step, where, history))
@@ -68,7 +87,7 @@ def computed(
     unit: str,
     step: str | None,
     where: Point,
-    results: Sequence[Result],
+    recorded: Recorded,
     history: History,
 ) -> Measured:
     """The value of an expression over metrics of one point.
@@ -77,7 +96,7 @@ def computed(
         NotMeasured: a metric is missing, is no number, or the expression has no value.
     """
     parts = {
-        name: quantity(name, step, where, results, history) for name in formula.metrics(expression)
+        name: quantity(name, step, where, recorded, history) for name in formula.metrics(expression)
     }
     if not parts:
         raise NotMeasured(f"`{expression}` names no metric")

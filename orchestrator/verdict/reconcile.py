@@ -17,6 +17,7 @@ from orchestrator.verdict.measured import (
     Measured,
     NotMeasured,
     Place,
+    Recorded,
     computed,
     disagreement,
     equal,
@@ -57,7 +58,7 @@ class _Judge:
         conditions: Conditions,
     ) -> None:
         self._entries = entries
-        self._results = results
+        self._recorded = Recorded(results)
         self._history = history
         self._conditions = conditions
         self._spoken_for: set[Place] = set()
@@ -79,7 +80,7 @@ class _Judge:
             return _item(entry, NOT_COMPARABLE, measured, reason=str(error))
 
     def _measure(self, entry: Entry) -> Measured:
-        where = (entry.step, entry.where, self._results, self._history)
+        where = (entry.step, entry.where, self._recorded, self._history)
         if entry.compute:
             return self._heard(computed(entry.compute, entry.unit, *where))
         assert entry.metric is not None, "an entry has a metric or an expression"
@@ -129,7 +130,7 @@ class _Judge:
             return self._measure(self._entries[reference.entry])
         assert reference.metric is not None
         where = {**entry.where, **reference.where}
-        found = quantity(reference.metric, reference.step, where, self._results, self._history)
+        found = quantity(reference.metric, reference.step, where, self._recorded, self._history)
         return self._heard(found)
 
 

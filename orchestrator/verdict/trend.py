@@ -11,7 +11,7 @@ from orchestrator.store.record import RunRecord
 from orchestrator.store.results import Result
 from orchestrator.verdict import changes, units
 from orchestrator.verdict.conditions import Conditions
-from orchestrator.verdict.measured import NotMeasured, Place, place_of, quantity
+from orchestrator.verdict.measured import NotMeasured, Recorded, place_of, quantity
 
 # The files in which two trees differ; none where nobody can tell.
 Files = Callable[[str, str], Sequence[str]]
@@ -76,34 +76,11 @@ def trends(
         lasts = _lasts([r for run in rounds for r in _matching(run, metric, where)])
         if lasts:
             changed = _changes(rounds, files)
-            indices = [_Index(run) for run in rounds]
-            found += [
-                _trend([index.near(last) for index in indices], last, changed) for last in lasts
-            ]
+            recorded = [(run, Recorded(run.results)) for run in rounds]
+            for last in lasts:
+                near = [replace(run, results=of.near(metric, last.point)) for run, of in recorded]
+                found.append(_trend(near, last, changed))
     return found
-
-
-class _Index:
-    """A run's results by place: none of ten thousand points looks through all the others."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._at: dict[Place, list[Result]] = {}
-        self._axes: dict[tuple[str, str], set[frozenset[str]]] = {}
-        for result in run.results:
-            self._at.setdefault(place_of(result), []).append(result)
-            kinds = self._axes.setdefault((result.metric, result.step), set())
-            kinds.add(frozenset(result.point))
-
-    def near(self, last: Result) -> Run:
-        """The run with no more results than those that may be of the place of `last`.
-
-        Where points of the metric have other axes than that place, any of them may be.
-        """
-        kinds = self._axes.get((last.metric, last.step), set())
-        if kinds <= {frozenset(last.point)}:
-            return replace(self._run, results=self._at.get(place_of(last), ()))
-        return self._run
 
 
 def _matching(run: Run, metric: str, where: Mapping[str, Any]) -> list[Result]:
@@ -179,7 +156,7 @@ def _round(run: Run, last: Result, measured_before: float | None) -> Round:
     if run.problem:
         return replace(blank, why=run.problem)
     try:
-        found = quantity(last.metric, last.step, last.point, run.results, run.history)
+        found = quantity(last.metric, last.step, last.point, Recorded(run.results), run.history)
         if not found.is_number:
             return replace(blank, why=f"`{found.value}` is not a number")
         value = units.convert(float(found.value), found.unit, last.unit)

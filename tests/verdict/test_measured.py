@@ -5,10 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orchestrator.store.history import History
 from orchestrator.store.results import Result
-from orchestrator.verdict.measured import Measured, NotMeasured, computed, quantity, summary
+from orchestrator.verdict.measured import (
+    Measured,
+    NotMeasured,
+    Recorded,
+    computed,
+    holds,
+    quantity,
+    summary,
+)
 from tests.verdict.runs import history, job, result
 
 POINTS = [
@@ -20,13 +30,13 @@ POINTS = [
 
 def why_not(call: Any, *arguments: Any) -> str:
     with pytest.raises(NotMeasured) as caught:
-        call(*arguments)
+        call(*(Recorded(one) if isinstance(one, list) else one for one in arguments))
     return str(caught.value)
 
 
 class TestBinding:
     def test_to_the_one_point_that_is_named(self) -> None:
-        found = quantity("time", "run", {"n": 2}, POINTS, History())
+        found = quantity("time", "run", {"n": 2}, Recorded(POINTS), History())
 
         assert found == Measured(
             20.0, "us", 1, "run", values=(20.0,), places=(("time", "run", (("n", 2),)),)
@@ -45,7 +55,7 @@ class TestBinding:
     def test_an_axis_that_is_not_named_must_have_one_value(self) -> None:
         results = [result("run[n=1,m=2]", "time", 5.0)]
 
-        assert quantity("time", None, {"n": 1}, results, History()).value == 5.0
+        assert quantity("time", None, {"n": 1}, Recorded(results), History()).value == 5.0
 
     @pytest.mark.parametrize("wanted", ["1", 1.5, True, None])
     def test_values_of_another_type_are_other_points(self, wanted: object) -> None:
@@ -56,25 +66,27 @@ class TestBinding:
     def test_true_is_not_one(self) -> None:
         results = [result("run", "time", 5.0, point={"flag": True})]
 
-        assert quantity("time", None, {"flag": True}, results, History()).value == 5.0
-        assert "no step" in why_not(quantity, "time", None, {"flag": 1}, results, History())
+        assert quantity("time", None, {"flag": True}, Recorded(results), History()).value == 5.0
+        assert "no step" in why_not(
+            quantity, "time", None, {"flag": 1}, Recorded(results), History()
+        )
 
     def test_an_axis_that_the_process_looped_over_binds_too(self) -> None:
         results = [result("run", "time", float(k), point={"k": k}) for k in (1, 2)]
 
-        assert quantity("time", None, {"k": 2}, results, History()).value == 2.0
+        assert quantity("time", None, {"k": 2}, Recorded(results), History()).value == 2.0
 
 
 class TestRounds:
     def test_numbers_give_the_median(self) -> None:
         results = [result("run", "time", v, round=r) for r, v in enumerate((3.0, 1.0, 100.0))]
 
-        found = quantity("time", None, {}, results, History())
+        found = quantity("time", None, {}, Recorded(results), History())
 
         assert (found.value, found.count) == (3.0, 3)
 
     def test_one_round_keeps_its_type(self) -> None:
-        found = quantity("count", None, {}, [result("run", "count", 7, "1")], History())
+        found = quantity("count", None, {}, Recorded([result("run", "count", 7, "1")]), History())
 
         assert type(found.value) is int
 
@@ -82,7 +94,7 @@ class TestRounds:
     def test_words_and_truths_that_agree_are_one(self, values: tuple[object, ...]) -> None:
         results = [result("run", "hash", v, "", round=r) for r, v in enumerate(values)]
 
-        assert quantity("hash", None, {}, results, History()).value == values[0]
+        assert quantity("hash", None, {}, Recorded(results), History()).value == values[0]
 
     @pytest.mark.parametrize("values", [("a", "b"), (True, False), (1, "1"), (1, True)])
     def test_rounds_that_disagree_are_told(self, values: tuple[object, ...]) -> None:
@@ -176,7 +188,7 @@ class TestComputed:
     def test_metrics_are_converted_before_they_meet(
         self, expression: str, unit: str, value: float
     ) -> None:
-        found = computed(expression, unit, None, {}, self.RESULTS, History())
+        found = computed(expression, unit, None, {}, Recorded(self.RESULTS), History())
 
         assert found.value == pytest.approx(value)
         assert (found.unit, found.step) == (unit, "run")
@@ -194,10 +206,29 @@ class TestComputed:
         ],
     )
     def test_what_cannot_be_computed_says_why(self, expression: str, unit: str, words: str) -> None:
-        assert words in why_not(computed, expression, unit, None, {}, self.RESULTS, History())
+        assert words in why_not(
+            computed, expression, unit, None, {}, Recorded(self.RESULTS), History()
+        )
 
     def test_counts_as_many_rounds_as_its_poorest_part(self) -> None:
         results = [result("run", "a", 1.0, round=r) for r in range(3)]
         results += [result("run", "b", 1.0, round=r) for r in range(2)]
 
-        assert computed("a + b", "us", None, {}, results, History()).count == 2
+        assert computed("a + b", "us", None, {}, Recorded(results), History()).count == 2
+
+
+SCALARS = st.sampled_from([0, 1, True, False, 1.0, "1", "x"])
+AXES = st.dictionaries(st.sampled_from(["n", "k"]), SCALARS)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["time", "hash"]), AXES)), AXES)
+def test_what_is_near_has_all_that_lies_there_in_its_order(
+    told: list[tuple[str, dict[str, Any]]], where: dict[str, Any]
+) -> None:
+    results = [result("run", metric, n, point=point) for n, (metric, point) in enumerate(told)]
+
+    near = Recorded(results).near("time", where)
+
+    there = [r for r in results if r.metric == "time" and holds(r.point, where)]
+    assert [r for r in near if holds(r.point, where)] == there
+    assert {r.metric for r in near} <= {"time"}
