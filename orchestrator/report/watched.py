@@ -26,24 +26,26 @@ def sentence(seen: Watched) -> str:
 
 def of_run(jobs: Iterable[JobView]) -> str:
     """All steps of a run in one line; empty where nobody watched."""
-    seen = [one for job in jobs for one in job.watched]
-    if not seen:
+    watched = [job.watched for job in jobs if job.watched]
+    if not watched:
         return ""
+    seen = [one for job in watched for one in job]
     parts = [
         _range(_over(seen, "sm_mhz"), "SM {} MHz"),
         _range(_over(seen, "power_w"), "{} W"),
-        *_reasons(seen),
+        *_reasons(watched),
     ]
     return harmless("while steps ran: " + ", ".join(part for part in parts if part))
 
 
-def _reasons(seen: Sequence[Watched]) -> Iterable[str]:
+def _reasons(jobs: Sequence[Sequence[Watched]]) -> Iterable[str]:
+    """A job counts where any of its GPUs was held."""
     counts: dict[str, int] = {}
-    for one in seen:
-        for name, _ in _telling(one):
+    for job in jobs:
+        for name in dict.fromkeys(name for one in job for name, _ in _telling(one)):
             counts[name] = counts.get(name, 0) + 1
     for name, count in counts.items():
-        yield f"held by {name} in {count} of {len(seen)} steps"
+        yield f"held by {name} in {count} of {len(jobs)} steps"
 
 
 def _telling(seen: Watched) -> Iterable[tuple[str, float]]:

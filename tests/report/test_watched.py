@@ -36,6 +36,12 @@ def test_a_run_is_told_by_its_steps_medians() -> None:
     assert watched.of_run([job("c")]) == ""
 
 
+def test_a_step_on_two_gpus_is_one_step() -> None:
+    jobs = [job("a", watched=(HOT, HOT)), job("b", watched=(HOT, COOL))]
+
+    assert watched.of_run(jobs).endswith("held by sw_power_cap in 2 of 2 steps")
+
+
 def test_the_report_has_the_line_beside_its_step_and_no_escape_of_a_host(tmp_path: Path) -> None:
     spoilt = replace(HOT, uuid="\x1b[31m<b>x")
     seen = history(job("a", watched=(HOT,)), job("b", watched=(spoilt,)))

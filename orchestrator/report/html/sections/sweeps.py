@@ -66,7 +66,8 @@ def _sweep(group: Sequence[Result], view: RunView) -> Sweep | None:
     axis = _main_axis(group)
     if axis is None:
         return None
-    ticks = sorted({r.point[axis] for r in group if axis in r.point}, key=_order)
+    group = [r for r in group if axis in r.point]
+    ticks = sorted({r.point[axis] for r in group}, key=_order)
     places = {value: float(n) for n, value in enumerate(ticks)}
     is_curve = all(map(_is_number, ticks))
     named = [(_series(r, axis), r) for r in group]

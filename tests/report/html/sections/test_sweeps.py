@@ -86,6 +86,16 @@ def test_without_predictions_the_first_few_are_shown(tmp_path: Path) -> None:
     assert "<details" not in text
 
 
+def test_a_result_without_the_axis_has_no_place_on_it(tmp_path: Path) -> None:
+    told = [result("time", n, point={"n": n}) for n in (1, 2)]
+    told.append(result("time", 900, point={"m": 1}))
+
+    section = sweeps.section(view(tmp_path, results=told))
+
+    assert section is not None
+    assert "900" not in str(section.body)
+
+
 def test_every_result_is_looked_at_once_however_many_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
