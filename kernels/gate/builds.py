@@ -88,7 +88,7 @@ def _add_relu() -> Any:
 
 def _count() -> Any:
     return schedule_kernels.count_kernel.warmup(
-        integers(ROWS), integers(128 * 64), integers(ROWS), ROWS, SHAPE.experts,
+        integers(ROWS), operand(128 * 64, dtype=torch.int16), integers(ROWS), ROWS, SHAPE.experts,
         EXPERTS=64, BLOCK=128, num_warps=4, grid=(128,),
     )  # fmt: skip
 
@@ -97,11 +97,12 @@ def _place(every: int = 0, experts: int = 64) -> Any:
     return schedule_kernels.place_kernel.warmup(
         integers(ROWS), integers(128 * 64), integers(ROWS), integers(experts + 1), integers(ROWS),
         integers(ROWS), integers(800), integers(40_000), integers(5), integers(216),
-        every or ROWS, 128, SHAPE.tokens, experts, 216, 300,
+        every or ROWS, 128, SHAPE.tokens, experts, 216,
         EXPERTS=experts, BLOCK=16 if every else 128, BLOCKS=8192 // experts, ALL=every,
+        PACKED=True,
         BM=128, BT=64, WIDE=True,
-        ITEMS=True, N1=6, WIDTH1=128, N2=16, WIDTH2=256, C0=8, C1=12, C2=14,
-        COMBINE_TOKENS=32, GROUP=2, WRITE=64, num_warps=4, grid=(128,),
+        ITEMS=True, N1=6, WIDTH1=128, N2=16, WIDTH2=256, EARLY=15,
+        COMBINE_TOKENS=32, GROUP=2, WRITE=64, SPAN=4, num_warps=4, grid=(128,),
     )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     variant.add_argument("--rows", type=int, help="rows of a tile's body")
     variant.add_argument("--tail", type=int, help="rows that ride along (hopper)")
     variant.add_argument("--stages", type=int, dest="ring_stages", help="pipeline depth")
-    variant.add_argument("--lead", type=int, help="tiles before the first combination (hopper)")
+    variant.add_argument("--late", type=int, help="columns of layer 1 left to the end (hopper)")
     variant.add_argument(
         "--wide", action=argparse.BooleanOptionalAction, help="fill tails where it saves a tile"
     )
@@ -70,7 +70,7 @@ def config_of(args: argparse.Namespace, chosen: Config) -> Config:
         chosen = PortableConfig(128, 64, 32, 8, 2)
     if isinstance(chosen, HopperConfig):
         names = {"rows": "body", "tail": "tail", "ring_stages": "stages"}
-        names |= {"lead": "lead", "wide": "wide"}
+        names |= {"late": "late", "wide": "wide"}
         if args.rows == 64 and args.tail is None and args.ring_stages is None:
             # A 64-row body leaves room for a fifth stage, and short tails suit it.
             chosen = replace(chosen, tail=32, stages=5, producer_registers=48, wide=False)

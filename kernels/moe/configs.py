@@ -34,16 +34,15 @@ class PortableConfig:
 
 @dataclass(frozen=True)
 class HopperConfig:
-    """A variant of the Hopper kernel and of the table it runs; see `HopperTile` and `Cut`."""
+    """A variant of the Hopper kernel and of the table it runs: `HopperTile`, `Cut`, `Work`."""
 
     body: int = 128
     tail: int = 32
     stages: int = 4
     producer_registers: int = 48
     wide: bool = False
-    lead: int = 300
+    late: int = 1
     group: int = 2
-    chunks: tuple[int, int, int] | None = None
 
     @property
     def cut(self) -> Cut:
@@ -158,8 +157,7 @@ def _entry(row: dict[str, Any], at: int) -> Entry:
         options = dict(row["config"])
         path = options.pop("path")
         if path == "hopper":
-            chunks = options.pop("chunks", None)
-            config: Config = HopperConfig(**options, chunks=tuple(chunks) if chunks else None)
+            config: Config = HopperConfig(**options)
         elif path == "portable":
             config = PortableConfig(**options)
         else:

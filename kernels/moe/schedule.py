@@ -17,7 +17,7 @@ ITEM_FIELDS = 8
 
 @dataclass(frozen=True)
 class Schedule:
-    """Device tensors of one table; all int32.
+    """Device tensors of one table; all int32 but the counts.
 
     Attributes:
         offsets: (E + 1,) first row of each expert, rows sorted by expert.
@@ -25,10 +25,11 @@ class Schedule:
         row_of_choice: (T * k,) the row of choice t * k + j, or -1 for an id outside [0, E).
         tiles: (capacity, 4) {expert, first row, body rows, tail rows}; totals[0] are written.
         items: (capacity, 8), see `schedule_kernels`; totals[4] are written.
-        totals: (5,) tiles; where the items of layer 0, of layer 1 and of the combination begin if
-            the output is one chunk; and where all items end.
+        totals: (5,) tiles; where the items of layer 0, of layer 1 and of the combination begin;
+            and where all items end.
+        counts: (blocks, experts rounded up) int16, rows of each expert in a block of choices.
         signals: counters of the persistent kernel, zero when the table is built: 8 cursors, 8
-            counts of finished tiles by chunk, one count of finished columns a tile.
+            counts of finished tiles by part, one count of finished columns a tile.
     """
 
     tokens: int
@@ -65,7 +66,7 @@ class Schedule:
         return self.tiles.shape[0]
 
     @property
-    def chunk_done(self) -> torch.Tensor:
+    def part_done(self) -> torch.Tensor:
         return self.signals[8:]
 
     @property
@@ -77,12 +78,20 @@ class Schedule:
 # otherwise write their items one after another. Interpreted programs run in turn: few are enough.
 PLACING_PROGRAMS = 3 if BACKEND is Backend.INTERPRETER else 128
 
-
 # Up to so many choices every placing program counts all of them itself: one launch instead of two.
 FEW_CHOICES = 512
 
-# Counts that all programs together may read: 16 MiB, some 3 us from the L2 of an H200.
+# 16-bit counts that all programs together may read: 8 MiB, some 2 us from the L2 of an H200.
 COUNTS_READ = 1 << 22
+
+# Pairs of counts that a placing program holds at once: 32 a thread of four warps.
+PAIRS_HELD = 4096
+
+# With fewer choices a pair's sums fit 16 bits each.
+PACKED_CHOICES = 1 << 16
+
+# Items that a placing program writes at once.
+WRITTEN = 64
 
 
 def block_of(choices: int, experts: int) -> int:
@@ -91,6 +100,13 @@ def block_of(choices: int, experts: int) -> int:
         if triton.cdiv(choices, block) ** 2 * experts <= COUNTS_READ:
             return block
     return 1024
+
+
+def tiles_near(work: Work | None) -> int:
+    """A power of two, and at least the tiles that WRITTEN items in a row can belong to."""
+    if work is None:
+        return WRITTEN
+    return triton.next_power_of_2(WRITTEN // (work.columns1 + work.columns2) + 2)
 
 
 def allocate(
@@ -123,7 +139,9 @@ def allocate(
         items=ints(items, ITEM_FIELDS),
         totals=ints(5),
         signals=ints(16 + capacity),
-        counts=ints(blocks, triton.next_power_of_2(experts)),
+        counts=torch.empty(
+            (blocks, max(2, triton.next_power_of_2(experts))), dtype=torch.int16, device=device
+        ),
         ranks=ints(choices),
     )
 
@@ -161,18 +179,20 @@ def build(schedule: Schedule, ids: torch.Tensor) -> Schedule:
             EXPERTS=experts, BLOCK=block, num_warps=4,
         )  # fmt: skip
     cut = schedule.cut
-    work = schedule.work or Work(0, 0, 0, 0, (0, 0, 0))
+    work = schedule.work or Work(0, 0, 0, 0)
     kernels.place_kernel[(max(blocks, PLACING_PROGRAMS),)](
-        ids, schedule.counts, schedule.ranks,
+        ids, schedule.counts.view(torch.int32), schedule.ranks,
         schedule.offsets, schedule.choice_of_row, schedule.row_of_choice,
         schedule.tiles, schedule.items, schedule.totals, schedule.signals,
-        choices, blocks, schedule.tokens, schedule.experts, schedule.signals.shape[0], work.lead,
+        choices, blocks, schedule.tokens, schedule.experts, schedule.signals.shape[0],
         EXPERTS=experts, BLOCK=block,
-        BLOCKS=max(1, min(triton.next_power_of_2(blocks), 8192 // experts)), ALL=every,
+        BLOCKS=max(1, min(triton.next_power_of_2(blocks), PAIRS_HELD * 2 // experts)), ALL=every,
+        PACKED=choices < PACKED_CHOICES,
         BM=cut.body, BT=cut.tail, WIDE=cut.wide,
         ITEMS=schedule.work is not None,
         N1=work.columns1, WIDTH1=work.width1, N2=work.columns2, WIDTH2=work.width2,
-        C0=work.edges[0], C1=work.edges[1], C2=work.edges[2],
-        COMBINE_TOKENS=work.combine_tokens, GROUP=work.group, WRITE=64, num_warps=4,
+        EARLY=work.early,
+        COMBINE_TOKENS=work.combine_tokens, GROUP=work.group,
+        WRITE=WRITTEN, SPAN=tiles_near(schedule.work), num_warps=4,
     )  # fmt: skip
     return schedule

@@ -16,7 +16,7 @@ A tile is 4 integers {expert, first row, body rows, tail rows}. An item is 8:
     4       tail rows                      tiles that must be done first
     5       first column                   first column
     6       tile                           0
-    7       chunk                          chunk
+    7       late (layer 1), else 0         late
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from kernels.moe.item_order import down_position, grouped, tile_rows, tiles_of
+
 GATE_UP = tl.constexpr(0)
 DOWN = tl.constexpr(1)
 COMBINE = tl.constexpr(2)
 TILE_FIELDS = tl.constexpr(4)
 ITEM_FIELDS = tl.constexpr(8)
+# Choices that are ranked at once, each compared with all.
+RANKED = tl.constexpr(128)
 
 
 @triton.jit(do_not_specialize=["choices"])
@@ -38,157 +42,102 @@ def count_kernel(
 ):  # fmt: skip
     """Count one block of choices by expert, and rank each among its block's earlier equals."""
     block = tl.program_id(0)
-    mine = block * BLOCK + tl.arange(0, BLOCK)
-    ids = tl.load(ids_ptr + mine, mask=mine < choices, other=-1).to(tl.int32)
-    valid = (ids >= 0) & (ids < experts)
-    counts = tl.histogram(tl.where(valid, ids, 0), EXPERTS, mask=valid)
+    lane = tl.arange(0, RANKED)
+    counts = tl.zeros((EXPERTS,), tl.int32)
+    for start in tl.static_range(0, BLOCK, RANKED):
+        mine = block * BLOCK + start + lane
+        ids = tl.load(ids_ptr + mine, mask=mine < choices, other=-1).to(tl.int32)
+        valid = (ids >= 0) & (ids < experts)
+        ranks = earlier_equals(ids, lane, ids, lane)
+        if start > 0:
+            ranks += tl.gather(counts, tl.where(valid, ids, 0), axis=0)
+        tl.store(ranks_ptr + mine, ranks, mask=mine < choices)
+        counts += tl.histogram(tl.where(valid, ids, 0), EXPERTS, mask=valid)
     tl.store(counts_ptr + block * EXPERTS + tl.arange(0, EXPERTS), counts)
 
-    # One uniform load an earlier choice: cheaper than a BLOCK x BLOCK comparison, whose operands
-    # would have to change layout through shared memory.
-    ranks = tl.zeros((BLOCK,), tl.int32)
-    lane = tl.arange(0, BLOCK)
-    for other in tl.range(0, BLOCK - 1, loop_unroll_factor=8):
-        at = block * BLOCK + other
-        earlier = tl.load(ids_ptr + at, mask=at < choices, other=-1).to(tl.int32)
-        ranks += ((earlier == ids) & (other < lane)).to(tl.int32)
-    tl.store(ranks_ptr + mine, ranks, mask=mine < choices)
-
 
 @triton.jit
-def tiles_of(rows, BM: tl.constexpr, BT: tl.constexpr, WIDE: tl.constexpr):
-    """How `rows` rows are cut: the number of tiles, and how many of the last ones carry a tail.
+def earlier_equals(others, other, ids, lane):
+    """How many of `others`, at positions `other`, are equal to each of `ids` and before it.
 
-    A tile is up to BM body rows, or BM body rows and a tail of up to BT. WIDE fills tails wherever
-    that saves a tile; otherwise only a remainder of at most BT rows becomes a tail. Up to BT rows
-    alone are one tile with a tail and no body. BT = 0 means no tails.
+    Summed over the first axis, which is the one that a thread holds many values of.
     """
-    if BT == 0:
-        return (rows + BM - 1) // BM, rows * 0
-    if WIDE:
-        tiles = (rows + BM + BT - 1) // (BM + BT)
-        tails = tl.maximum(rows - tiles * BM + BT - 1, 0) // BT
-    else:
-        rest = rows % BM
-        short = (rest > 0) & (rest <= BT)
-        tiles = tl.where(short, tl.maximum(rows // BM, 1), (rows + BM - 1) // BM)
-        tails = short.to(tl.int32)
-    return tl.where(rows > 0, tiles, 0), tl.where((rows > BT) & (tiles > 0), tails, 0)
+    same = (others[:, None] == ids[None, :]) & (other[:, None] < lane[None, :])
+    return tl.sum(same.to(tl.int32), axis=0)
 
 
 @triton.jit
-def tile_rows(rows, j, tiles, tails, BM: tl.constexpr, BT: tl.constexpr):
-    """First row (within its expert), body rows and tail rows of tile j."""
-    plain = tiles - tails
-    carried = tl.maximum(j - plain, 0)
-    first = tl.minimum(j, plain) * BM + carried * (BM + BT)
-    left = rows - first
-    body = tl.minimum(left, BM)
-    tail = tl.where(j >= plain, tl.minimum(left - body, BT), 0)
-    alone = rows <= BT
-    return first, tl.where(alone, 0, body), tl.where(alone, rows, tail)
-
-
-@triton.jit
-def chunk_of(column_tile, C0: tl.constexpr, C1: tl.constexpr, C2: tl.constexpr):
-    """The chunk of an output column tile: chunks begin at tiles 0, C0, C1 and C2."""
-    return (
-        (column_tile >= C0).to(tl.int32)
-        + (column_tile >= C1).to(tl.int32)
-        + (column_tile >= C2).to(tl.int32)
-    )
-
-
-@triton.jit
-def edge(chunk, C0: tl.constexpr, C1: tl.constexpr, C2: tl.constexpr, N2: tl.constexpr):
-    """The column tile at which a chunk begins; chunk 4 begins at the end."""
-    return tl.where(
-        chunk <= 0, 0,
-        tl.where(chunk == 1, C0, tl.where(chunk == 2, C1, tl.where(chunk == 3, C2, N2))),
-    )  # fmt: skip
-
-
-@triton.jit
-def chunk_start(
-    chunk, tiles, combines, N1: tl.constexpr,
-    C0: tl.constexpr, C1: tl.constexpr, C2: tl.constexpr, N2: tl.constexpr,
+def sums_of(
+    words_ptr, blocks, program,
+    EXPERTS: tl.constexpr, BLOCKS: tl.constexpr, PACKED: tl.constexpr,
 ):  # fmt: skip
-    """Items before a chunk: all of layer 0, earlier layer-1 tiles, combines up to two chunks back.
+    """Rows of every expert in all blocks, and in those before this program's, (EXPERTS,) each.
 
-    `combines` is the number of combine items of one column tile.
+    `words_ptr` points to pairs of 16-bit counts. Both sums go through the program as halves of an
+    int64; PACKED, for less than 2^16 choices, keeps the pairs in one as well. Every program begins
+    with another block, so that they do not ask one part of the L2 all at once.
     """
+    pair = tl.arange(0, EXPERTS // 2)
+    low = tl.zeros((BLOCKS, EXPERTS // 2), tl.int64)
+    high = low
+    for start in tl.range(0, blocks, BLOCKS, loop_unroll_factor=2):
+        nth = start + tl.arange(0, BLOCKS)
+        block = program % blocks + nth
+        block = tl.where(block >= blocks, block - blocks, block)
+        words = tl.load(
+            words_ptr + block[:, None] * (EXPERTS // 2) + pair[None, :],
+            mask=(nth < blocks)[:, None],
+            other=0,
+        )
+        earlier = tl.where((block < program)[:, None], words, 0)
+        if PACKED:
+            low += halves(words, earlier)
+        else:
+            low += halves(words & 0xFFFF, earlier & 0xFFFF)
+            high += halves(words >> 16, earlier >> 16)
+    low = tl.sum(low, axis=0)
+    if PACKED:
+        return (
+            tl.interleave((low & 0xFFFF).to(tl.int32), ((low >> 16) & 0xFFFF).to(tl.int32)),
+            tl.interleave(((low >> 32) & 0xFFFF).to(tl.int32), ((low >> 48) & 0xFFFF).to(tl.int32)),
+        )
+    high = tl.sum(high, axis=0)
     return (
-        tiles * N1
-        + tiles * edge(chunk, C0, C1, C2, N2)
-        + combines * edge(chunk - 1, C0, C1, C2, N2)
+        tl.interleave(low.to(tl.int32), high.to(tl.int32)),
+        tl.interleave((low >> 32).to(tl.int32), (high >> 32).to(tl.int32)),
     )
 
 
 @triton.jit
-def grouped(tile, column, tiles, columns, GROUP: tl.constexpr):
-    """Position of a tile's column: GROUP tiles go through all columns together, tiles innermost."""
-    first = tile // GROUP * GROUP
-    return first * columns + column * tl.minimum(GROUP, tiles - first) + tile - first
-
-
-@triton.jit
-def lead_of(chunk, downs, lead, C0: tl.constexpr, C1: tl.constexpr, C2: tl.constexpr,
-            N2: tl.constexpr):  # fmt: skip
-    """Layer-1 tiles of a chunk that come before the first combination spread into it.
-
-    In the last chunk all do: earlier combinations then fill the wait for its last tiles.
-    """
-    return tl.where(edge(chunk + 1, C0, C1, C2, N2) == N2, downs, lead)
+def halves(low, high):
+    """Two int32, `low` not negative, as one int64."""
+    return low.to(tl.int64) + (high.to(tl.int64) << 32)
 
 
 @triton.jit
 def store_item(
-    items_ptr, position, held, kind, expert, row, body, tail, column, tile, chunk
+    items_ptr, position, held, kind, expert, row, body, tail, column, tile, late
 ):  # fmt: skip
     """Store eight fields side by side; each a vector like `position`."""
+    even = tl.join(tl.join(kind, tail), tl.join(row, tile))
+    odd = tl.join(tl.join(expert, column), tl.join(body, late))
+    item = tl.reshape(tl.join(even, odd), (position.shape[0], ITEM_FIELDS))
     index = tl.arange(0, ITEM_FIELDS)[None, :]
-    low = tl.where(index == 0, kind[:, None], tl.where(index == 1, expert[:, None], row[:, None]))
-    low = tl.where(index == 3, body[:, None], low)
-    high = tl.where(index == 4, tail[:, None], column[:, None])
-    high = tl.where(index == 6, tile[:, None], tl.where(index == 7, chunk[:, None], high))
-    tl.store(
-        items_ptr + position[:, None] * ITEM_FIELDS + index,
-        tl.where(index < 4, low, high),
-        mask=held[:, None],
-    )
+    tl.store(items_ptr + position[:, None] * ITEM_FIELDS + index, item, mask=held[:, None])
 
 
-@triton.jit
-def merged_down(index, downs, combines, lead):
-    """Position in its chunk of layer-1 tile `index`, with the previous chunk's combines spread in.
-
-    The first `lead` tiles come alone; the combines are spread evenly over the others.
-    """
-    late = tl.maximum(index - lead, 0).to(tl.int64)
-    spread = tl.maximum(downs - lead, 1).to(tl.int64)
-    before = tl.minimum(((late + 1) * combines + spread - 1) // spread - 1, combines)
-    return index + tl.where(index < lead, 0, tl.maximum(before, 0)).to(tl.int32)
-
-
-@triton.jit
-def merged_combine(index, downs, combines, lead):
-    """Position in its chunk of combine item `index` of the previous chunk."""
-    first = tl.minimum(downs, lead)
-    spread = tl.maximum(downs - lead, 0).to(tl.int64)
-    return first + index + (((index + 1).to(tl.int64) * spread) // combines).to(tl.int32)
-
-
-@triton.jit(do_not_specialize=["choices", "blocks", "tokens", "lead"])
+@triton.jit(do_not_specialize=["choices", "blocks", "tokens"])
 def place_kernel(
-    ids_ptr, counts_ptr, ranks_ptr,
+    ids_ptr, words_ptr, ranks_ptr,
     offsets_ptr, choice_of_row_ptr, row_of_choice_ptr,
     tiles_ptr, items_ptr, totals_ptr, signals_ptr,
-    choices, blocks, tokens, experts, signals, lead,
+    choices, blocks, tokens, experts, signals,
     EXPERTS: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr, ALL: tl.constexpr,
+    PACKED: tl.constexpr,
     BM: tl.constexpr, BT: tl.constexpr, WIDE: tl.constexpr,
     ITEMS: tl.constexpr, N1: tl.constexpr, WIDTH1: tl.constexpr, N2: tl.constexpr,
-    WIDTH2: tl.constexpr, C0: tl.constexpr, C1: tl.constexpr, C2: tl.constexpr,
-    COMBINE_TOKENS: tl.constexpr, GROUP: tl.constexpr, WRITE: tl.constexpr,
+    WIDTH2: tl.constexpr, EARLY: tl.constexpr,
+    COMBINE_TOKENS: tl.constexpr, GROUP: tl.constexpr, WRITE: tl.constexpr, SPAN: tl.constexpr,
 ):  # fmt: skip
     """Scatter one block of choices; all programs, more than blocks, share the tiles and items."""
     program = tl.program_id(0)
@@ -199,106 +148,86 @@ def place_kernel(
     ids = tl.load(ids_ptr + mine, mask=mine < choices, other=-1).to(tl.int32)
     valid = (ids >= 0) & (ids < experts)
 
-    # Offsets: rows of an expert before this block, and in all
-    before = tl.zeros((EXPERTS,), tl.int32)
-    rows = tl.zeros((EXPERTS,), tl.int32)
+    # Rows of every expert, and their offsets; tiles go through the same scan.
     if ALL:
         # Few choices: every program counts all of them, and no launch has to come before.
-        others = tl.arange(0, ALL)
-        other_ids = tl.load(ids_ptr + others, mask=others < choices, other=-1).to(tl.int32)
-        counted = (other_ids >= 0) & (other_ids < experts)
-        rows = tl.histogram(tl.where(counted, other_ids, 0), EXPERTS, mask=counted)
-        earlier = (other_ids[None, :] == ids[:, None]) & (others[None, :] < mine[:, None])
-        rank = tl.sum(earlier.to(tl.int32), axis=1)
+        other = tl.arange(0, ALL)
+        others = tl.load(ids_ptr + other, mask=other < choices, other=-1).to(tl.int32)
+        counted = (others >= 0) & (others < experts)
+        rows = tl.histogram(tl.where(counted, others, 0), EXPERTS, mask=counted)
+        before = tl.zeros((EXPERTS,), tl.int32)
+        rank = earlier_equals(others, other, ids, mine)
     else:
-        for start in range(0, blocks, BLOCKS):
-            block = start + tl.arange(0, BLOCKS)
-            part = tl.load(
-                counts_ptr + block[:, None] * EXPERTS + expert[None, :],
-                mask=(block < blocks)[:, None] & (expert < experts)[None, :],
-                other=0,
-            )
-            rows += tl.sum(part, axis=0)
-            before += tl.sum(tl.where((block < program)[:, None], part, 0), axis=0)
         rank = tl.load(ranks_ptr + mine, mask=mine < choices, other=0)
-    ends = tl.cumsum(rows, axis=0)
-    firsts = ends - rows
+        rows, before = sums_of(words_ptr, blocks, program, EXPERTS, BLOCKS, PACKED)
+    cut, _ = tiles_of(rows, BM, BT, WIDE)
+    ends = tl.cumsum(halves(rows, cut), axis=0)
+    firsts = ends.to(tl.int32) - rows
+    tile_ends = (ends >> 32).to(tl.int32)
+    tiles = tl.max(tile_ends, axis=0)
     if program == 0:
-        tl.store(offsets_ptr + 1 + expert, ends, mask=expert < experts)
+        tl.store(offsets_ptr + 1 + expert, ends.to(tl.int32), mask=expert < experts)
         tl.store(offsets_ptr, 0)
 
-    # Rows: every choice of this block to its place
     row = tl.gather(firsts + before, tl.where(valid, ids, 0), axis=0) + rank
     tl.store(choice_of_row_ptr + row, mine, mask=valid)
     tl.store(row_of_choice_ptr + mine, tl.where(valid, row, -1), mask=mine < choices)
 
-    # Tiles
-    cut, tails = tiles_of(rows, BM, BT, WIDE)
-    first_tile = tl.cumsum(cut, axis=0) - cut
-    tiles = tl.sum(cut, axis=0)
-    most = tl.max(cut, axis=0)
-    per_tile = 1
-    if ITEMS:
-        per_tile = N1 + N2
+    # Tiles, and the items of both layers: WRITE items at once, of SPAN tiles or fewer.
+    columns = N1 + N2 if ITEMS else 1
     combines = (tokens + COMBINE_TOKENS - 1) // COMBINE_TOKENS
-    for step in range(program, most * per_tile, programs):
-        j = step // per_tile
-        column = step % per_tile
-        tile = first_tile + j
-        held = j < cut
-        first, body, tail = tile_rows(rows, j, cut, tails, BM, BT)
-        if column == 0:
-            at = tiles_ptr + tile * TILE_FIELDS
-            tl.store(at, expert, mask=held)
-            tl.store(at + 1, firsts + first, mask=held)
-            tl.store(at + 2, body, mask=held)
-            tl.store(at + 3, tail, mask=held)
+    for start in range(program * WRITE, tiles * columns, programs * WRITE):
+        near = start // columns + tl.arange(0, SPAN)
+        passed = (tile_ends[:, None] <= near[None, :]).to(tl.int32)
+        owner = tl.minimum(tl.sum(passed, axis=0), EXPERTS - 1)
+        own_rows = tl.gather(rows, owner, axis=0)
+        own_end = tl.gather(ends, owner, axis=0)
+        own_cut, tails = tiles_of(own_rows, BM, BT, WIDE)
+        j = near - ((own_end >> 32).to(tl.int32) - own_cut)
+        first, body, tail = tile_rows(own_rows, j, own_cut, tails, BM, BT)
+        first += own_end.to(tl.int32) - own_rows
+        begins = (near * columns >= start) & (near * columns < start + WRITE) & (near < tiles)
+        record = tiles_ptr + near * TILE_FIELDS
+        tl.store(record, owner, mask=begins)
+        tl.store(record + 1, first, mask=begins)
+        tl.store(record + 2, body, mask=begins)
+        tl.store(record + 3, tail, mask=begins)
         if ITEMS:
+            at = start + tl.arange(0, WRITE)
+            tile = at // columns
+            column = at % columns
+            nth = tile - start // columns
+            place = tl.gather(halves(owner, first), nth, axis=0)
+            size = tl.gather(halves(body, tail), nth, axis=0)
             kind = (column >= N1).to(tl.int32)
             n = column - kind * N1
-            chunk = chunk_of(n, C0, C1, C2)
-            left = edge(chunk, C0, C1, C2, N2)
-            wide = edge(chunk + 1, C0, C1, C2, N2) - left
-            previous = (left - edge(chunk - 1, C0, C1, C2, N2)) * combines
-            downs = tiles * wide
-            index = grouped(tile, n - left, tiles, wide, GROUP)
             position = tl.where(
                 kind == 0,
                 grouped(tile, n, tiles, N1, GROUP),
-                chunk_start(chunk, tiles, combines, N1, C0, C1, C2, N2)
-                + merged_down(index, downs, previous, lead_of(chunk, downs, lead, C0, C1, C2, N2)),
+                tiles * N1 + down_position(tile, n, tiles, EARLY, N2, GROUP),
             )
-            same = expert * 0
             store_item(
-                items_ptr, position, held, same + kind, expert, firsts + first, body, tail,
-                same + n * tl.where(kind == 0, WIDTH1, WIDTH2), tile,
-                same + tl.where(kind == 0, 0, chunk),
+                items_ptr, position, tile < tiles, kind,
+                place.to(tl.int32), (place >> 32).to(tl.int32),
+                size.to(tl.int32), (size >> 32).to(tl.int32),
+                n * tl.where(kind == 0, WIDTH1, WIDTH2), tile, kind * (n >= EARLY).to(tl.int32),
             )  # fmt: skip
 
     if ITEMS:
-        # Combine items: one for COMBINE_TOKENS tokens and one column tile
-        for start in range(program * WRITE, combines * N2, programs * WRITE):
+        # Combine items: one for COMBINE_TOKENS tokens and one column tile. The last programs begin,
+        # since the first ones have written the items above.
+        backward = (programs - 1 - program) * WRITE
+        for start in range(backward, combines * N2, programs * WRITE):
             item = start + tl.arange(0, WRITE)
-            held = item < combines * N2
             n = item // combines
-            chunk = chunk_of(n, C0, C1, C2)
-            left = edge(chunk, C0, C1, C2, N2)
-            right = edge(chunk + 1, C0, C1, C2, N2)
-            following = edge(chunk + 2, C0, C1, C2, N2)
-            downs = tiles * (following - right)
-            position = chunk_start(chunk + 1, tiles, combines, N1, C0, C1, C2, N2) + merged_combine(
-                item - left * combines,
-                downs,
-                tl.maximum(right - left, 1) * combines,
-                lead_of(chunk + 1, downs, lead, C0, C1, C2, N2),
-            )
             same = item * 0
             store_item(
-                items_ptr, position, held, same + COMBINE, same + COMBINE_TOKENS,
-                item % combines * COMBINE_TOKENS, same, tiles * (right - left), n * WIDTH2,
-                same, chunk,
+                items_ptr, tiles * (N1 + N2) + item, item < combines * N2,
+                same + COMBINE, same + COMBINE_TOKENS, item % combines * COMBINE_TOKENS, same,
+                tiles * tl.where(n >= EARLY, N2 - EARLY, EARLY), n * WIDTH2, same,
+                (n >= EARLY).to(tl.int32),
             )  # fmt: skip
-        for start in range(program * WRITE, signals, programs * WRITE):
+        for start in range(backward, signals, programs * WRITE):
             slot = start + tl.arange(0, WRITE)
             tl.store(signals_ptr + slot, slot * 0, mask=slot < signals)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -14,7 +14,7 @@ from kernels.moe.configs import Config, HopperConfig
 from kernels.moe.grouped_gemm import activation_kernel
 from kernels.moe.problem import Problem
 from kernels.moe.schedule import build
-from kernels.moe.workspace import Workspace, hopper_tile, reserve, with_chunks, with_hidden
+from kernels.moe.workspace import Workspace, hopper_tile, reserve, with_hidden
 from kernels.timing.rounds import Timed, flush_bytes
 
 FILLER_SQUARE = 8192
@@ -39,11 +39,10 @@ def staged(problem: Problem, config: Config) -> Staged:
     """Schedule, layer 0, layer 1 and combination as steps with nothing merged.
 
     Block-scaled weights have a fifth, `quantise`, before layer 0. On the Hopper path each is a
-    part of the one kernel's table, which then has a single chunk.
+    part of the one kernel's table, which then has no late columns.
     """
     if isinstance(config, HopperConfig):
-        columns = -(-problem.shape.hidden // layer.hopper_launch.COLUMNS_2)
-        config = with_chunks(config, (columns, columns, columns))
+        config = replace(config, late=0)
     x = problem.x
     workspace = reserve(problem.shape, config, x.dtype, x.device, scaled=problem.scaled)
     out = torch.empty_like(x)

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import torch
 
-from kernels.moe.plan import CHUNKS
+from kernels.moe.plan import Work
 from kernels.moe.schedule import Schedule
 
 GATE_UP, DOWN, COMBINE = range(3)
+PARTS = ("early", "late")
 
 
 def check_rows(schedule: Schedule, ids: torch.Tensor) -> list[str]:
@@ -91,19 +92,19 @@ def _item_problems(schedule: Schedule) -> Iterator[str]:
         yield "signals are not zero"
     done1: dict[int, set[int]] = {tile: set() for tile in range(tiles)}
     done2: dict[int, set[int]] = {tile: set() for tile in range(tiles)}
-    chunk_done = [0] * CHUNKS
+    part_done = [0, 0]
     combined: set[tuple[int, int]] = set()
     for at, (kind, *fields) in enumerate(items):
         if kind == COMBINE:
-            tokens, token, zero, target, column, _, chunk = fields
-            if chunk_done[chunk] != target or zero != 0:
-                yield f"item {at} wants {target} tiles, {chunk_done[chunk]} of {chunk} come first"
-            if column // work.width2 in _columns(work.edges, work.columns2, chunk):
+            tokens, token, zero, target, column, _, late = fields
+            if part_done[late] != target or zero != 0:
+                yield f"item {at} wants {target} {PARTS[late]} tiles, {part_done[late]} come first"
+            if _late(work, column) == late:
                 combined |= {(token + t, column) for t in range(tokens)}
             else:
-                yield f"item {at}: column {column} is not in chunk {chunk}"
+                yield f"item {at}: column {column} is not one of the {PARTS[late]} ones"
         elif kind in (GATE_UP, DOWN):
-            expert, first, body, tail, column, tile, chunk = fields
+            expert, first, body, tail, column, tile, late = fields
             if not 0 <= tile < tiles or table[tile] != [expert, first, body, tail]:
                 yield f"item {at}: not tile {tile}"
                 continue
@@ -114,7 +115,9 @@ def _item_problems(schedule: Schedule) -> Iterator[str]:
             if column % width:
                 yield f"item {at}: column {column} is no multiple of {width}"
             if kind == DOWN:
-                chunk_done[chunk] += 1
+                if late != _late(work, column):
+                    yield f"item {at}: column {column} is not one of the {PARTS[late]} ones"
+                part_done[late] += 1
                 if len(done1[tile]) != work.columns1:
                     yield f"item {at}: tile {tile} has {len(done1[tile])} layer-0 columns so far"
         else:
@@ -129,6 +132,5 @@ def _item_problems(schedule: Schedule) -> Iterator[str]:
         yield f"{len(wanted - combined)} (token, column) pairs are never combined"
 
 
-def _columns(edges: tuple[int, int, int], columns: int, chunk: int) -> range:
-    bounds = (0, *edges, columns)
-    return range(bounds[chunk], bounds[chunk + 1])
+def _late(work: Work, column: int) -> int:
+    return int(column // work.width2 >= work.early)

@@ -20,8 +20,8 @@ from kernels.moe.routing import KINDS
 from kernels.moe.shapes import NAMED, Shape
 from kernels.timing.record import record
 
-LEADS = (150, 300, 600)
-"""Tiles of a chunk that go ahead of the combinations spread into it: 1 to 5 waves of 132 SMs."""
+LATES = (1, 2)
+"""Column tiles of layer 1 that come after all others."""
 
 if TYPE_CHECKING:
     from kernels.moe.configs import Config
@@ -84,10 +84,10 @@ def candidates(shape: Shape, *, scaled: bool = False) -> list[Config]:
         ]
     rows = shape.tokens * shape.top_k / shape.experts
     if rows <= 40:
-        return [HopperConfig(64, 16, 5, 48), HopperConfig(64, 32, 5, 48)]
-    found = [HopperConfig(lead=lead) for lead in LEADS]
+        return [HopperConfig(64, tail, 5, 48, late=late) for tail in (16, 32) for late in LATES]
+    found = [HopperConfig(late=late) for late in LATES]
     found += [HopperConfig(group=group) for group in (1, 4)]
-    found.append(HopperConfig(128, 64, 4, 56, wide=True))
+    found += [HopperConfig(128, 64, 4, 56, wide=True, late=late) for late in LATES]
     if rows <= 96:
         found += [HopperConfig(64, 64, 4, 48), HopperConfig(64, 32, 5, 48)]
     return found

@@ -9,7 +9,7 @@ import triton
 
 from kernels.backend import BACKEND, Backend
 from kernels.moe.configs import Config, HopperConfig, PortableConfig
-from kernels.moe.plan import Work, chunk_edges
+from kernels.moe.plan import Work
 from kernels.moe.scaled import BLOCK, GroupScaled, empty_groups
 from kernels.moe.schedule import Schedule, allocate
 from kernels.moe.shapes import Shape
@@ -69,14 +69,12 @@ def reserve(
         raise ValueError(f"{config} cannot run: {problem}")
     work = None
     if isinstance(config, HopperConfig):
-        columns = triton.cdiv(shape.hidden, hopper_launch.COLUMNS_2)
         work = Work(
             columns1=triton.cdiv(shape.inter, hopper_launch.COLUMNS_1),
             width1=hopper_launch.COLUMNS_1,
-            columns2=columns,
+            columns2=triton.cdiv(shape.hidden, hopper_launch.COLUMNS_2),
             width2=hopper_launch.COLUMNS_2,
-            edges=config.chunks or chunk_edges(columns),
-            lead=config.lead,
+            late=config.late,
             group=config.group,
         )
     schedule = allocate(shape.tokens, shape.top_k, shape.experts, config.cut, work, device)
@@ -106,11 +104,6 @@ def unsuited(config: Config, *, scaled: bool) -> str | None:
     if BACKEND is Backend.INTERPRETER:
         return "the Hopper kernel has no interpreter; use the portable path"
     return hopper_tile(config).problem()
-
-
-def with_chunks(config: HopperConfig, chunks: tuple[int, int, int]) -> HopperConfig:
-    """The same variant with other chunk edges."""
-    return replace(config, chunks=chunks)
 
 
 def with_hidden(workspace: Workspace, h: torch.Tensor) -> Workspace:

@@ -47,7 +47,7 @@ def stamp(trace_ptr, count, edge: gl.constexpr, kind, TRACE: gl.constexpr):
 @gluon.jit
 def consume(
     h_ptr, y_ptr, out_ptr, row_of_choice_ptr, weights_ptr, tokens,
-    tile_ready_ptr, chunk_done_ptr, trace_ptr,
+    tile_ready_ptr, part_done_ptr, trace_ptr,
     x_s, tail_s, w_s, full, empty, mail, sent, read,
     H: gl.constexpr, INTER: gl.constexpr, TOP_K: gl.constexpr, BM: gl.constexpr, BT: gl.constexpr,
     STAGES: gl.constexpr, TAIL_STAGES: gl.constexpr, TAIL_IS_M: gl.constexpr,
@@ -62,14 +62,14 @@ def consume(
     kind = field(item, 0)
     while kind >= 0:
         stamp(trace_ptr, count, 0, kind, TRACE)
-        chunk = field(item, 7)
+        late = field(item, 7)
         column = field(item, 5)
         if kind == COMBINE:
             token = field(item, 2)
             last = gl.minimum(token + field(item, 1), tokens)
             for t in range(token, last, COMBINE_TOKENS):
                 combine(
-                    y_ptr, out_ptr, row_of_choice_ptr, weights_ptr, chunk_done_ptr + chunk,
+                    y_ptr, out_ptr, row_of_choice_ptr, weights_ptr, part_done_ptr + late,
                     field(item, 4), t, tokens, column, H, TOP_K,
                 )  # fmt: skip
         else:
@@ -162,7 +162,7 @@ def consume(
                         store_rows(y_ptr, H, row + body, tail, column, tail_acc, TAIL_2)
                     else:
                         store_transposed(y_ptr, H, row + body, tail, column, tail_acc, TAIL_2)
-                announce(chunk_done_ptr + chunk)
+                announce(part_done_ptr + late)
         stamp(trace_ptr, count, 1, kind, TRACE)
         count += 1
         item = receive(count, mail, sent, read, ITEM)

@@ -10,11 +10,12 @@ producer warps fill a ring of shared-memory stages, eight consumer warps multipl
     empty[s]    one arrival, by the consumers, when their reads of the stage are complete
     mail        the item itself, from the producers, which draw it, to the consumers
 
-An item may read what other programs wrote: layer 1 its tile's hidden rows, a combination all of its
-chunk. Writers count up `tile_ready` and `chunk_done` with release, readers wait with acquire. Items
-are drawn from one counter in table order and an item only waits for earlier ones, so whoever holds
-the earliest unfinished item can run: no deadlock, whatever else occupies the device. Activations of
-both layers go through cp.async, in the same proxy as the stores, so no proxy fence is needed.
+An item may read what other programs wrote: layer 1 its tile's hidden rows, a combination all early
+or all late columns of y. Writers count up `tile_ready` and `part_done` with release, readers wait
+with acquire. Items are drawn from one counter in table order and an item only waits for earlier
+ones, so whoever holds the earliest unfinished item can run: no deadlock, whatever else occupies the
+device. Activations of both layers go through cp.async, in the same proxy as the stores, so no proxy
+fence is needed.
 
 Tails. Rows left over by 128-row bodies would cost a whole tile each. Here up to BT of them share
 the body's weights in shared memory. TAIL_IS_M: tail rows are the M operand of their own wgmma (64
@@ -42,7 +43,7 @@ from kernels.moe.hopper.produce import produce
 def sm90_moe_kernel(
     w13_desc, w2_desc, x_ptr, h_ptr, y_ptr, out_ptr,
     choice_of_row_ptr, row_of_choice_ptr, weights_ptr, tokens,
-    items_ptr, first_ptr, last_ptr, cursor_ptr, tile_ready_ptr, chunk_done_ptr, trace_ptr,
+    items_ptr, first_ptr, last_ptr, cursor_ptr, tile_ready_ptr, part_done_ptr, trace_ptr,
     H: gl.constexpr, INTER: gl.constexpr, TOP_K: gl.constexpr,
     BM: gl.constexpr, BT: gl.constexpr, TAIL_IS_M: gl.constexpr,
     STAGES: gl.constexpr, TAIL_STAGES: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr,
@@ -88,7 +89,7 @@ def sm90_moe_kernel(
                 consume,
                 (
                     h_ptr, y_ptr, out_ptr, row_of_choice_ptr, weights_ptr, tokens,
-                    tile_ready_ptr, chunk_done_ptr, trace_ptr,
+                    tile_ready_ptr, part_done_ptr, trace_ptr,
                     x_s, tail_s, w_s, full, empty, mail, sent, read,
                     H, INTER, TOP_K, BM, BT, STAGES, TAIL_STAGES, TAIL_IS_M,
                     BODY, TAIL, BODY_1, BODY_2, TAIL_1, TAIL_2, ACTIVATE, TRACE,

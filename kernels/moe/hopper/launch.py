@@ -184,7 +184,7 @@ def launch(
 ) -> None:
     """Run the table, or a part of it, on `programs` SMs.
 
-    A part alone needs a table of one chunk. `trace` is (programs, items, 3) int64, zeroed.
+    A part alone needs a table without late columns. `trace` is (programs, items, 3) int64, zeroed.
     """
     shape = layouts(tile)
     first, last = part.value
@@ -193,7 +193,7 @@ def launch(
         *maps, x, h, y, out,
         schedule.choice_of_row, schedule.row_of_choice, weights, schedule.tokens,
         schedule.items, schedule.totals[first:], schedule.totals[last:],
-        schedule.signals[first:], schedule.tile_ready, schedule.chunk_done,
+        schedule.signals[first:], schedule.tile_ready, schedule.part_done,
         h if trace is None else trace,
         hidden, inter, schedule.top_k,
         tile.body, tile.tail, tile.tail_is_m,

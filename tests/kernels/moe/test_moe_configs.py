@@ -38,7 +38,7 @@ def entry(tokens: tuple[int, int], config: configs.Config) -> Entry:
 
 def test_the_table_survives_a_round_trip(tmp_path: Path) -> None:
     rows = (
-        entry((1, 10), HopperConfig(chunks=(4, 6, 8))),
+        entry((1, 10), HopperConfig(late=2)),
         entry((11, 20), PortableConfig()),
     )
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 import torch
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from kernels.backend import BACKEND
 from kernels.moe import schedule as schedule_module
 from kernels.moe import table_check
-from kernels.moe.plan import Cut, Work, chunk_edges
+from kernels.moe.plan import Cut, Work
 from kernels.moe.routing import KINDS, draw_routing
 from kernels.moe.schedule import Schedule, allocate, build
 
@@ -19,9 +18,9 @@ DEVICE = BACKEND.device
 CUTS = [Cut(16), Cut(16, 8), Cut(16, 8, wide=True), Cut(64, 16), Cut(128, 64, wide=True)]
 WORKS = [
     None,
-    Work(2, 128, 5, 256, chunk_edges(5), combine_tokens=4, lead=3, group=2),
-    Work(1, 128, 1, 256, chunk_edges(1)),
-    Work(3, 128, 4, 256, (4, 4, 4), lead=1, group=3),
+    Work(2, 128, 5, 256, late=2, combine_tokens=4, group=2),
+    Work(1, 128, 1, 256),
+    Work(3, 128, 4, 256, late=0, group=3),
 ]
 
 
@@ -35,16 +34,20 @@ def problems(schedule: Schedule, ids: torch.Tensor) -> list[str]:
     return found + table_check.check_tiles(schedule) + table_check.check_items(schedule)
 
 
-@pytest.mark.parametrize("columns", range(1, 40))
-def test_chunks_cover_all_columns_and_only_the_last_are_empty(columns: int) -> None:
-    edges = (0, *chunk_edges(columns), columns)
-    widths = [right - left for left, right in pairwise(edges)]
+@pytest.mark.parametrize(("columns", "late"), [(1, 0), (1, 1), (2, 1), (5, 2), (7, 0), (7, 9)])
+def test_early_columns_come_before_late_ones_and_are_combined_after_both(
+    columns: int, late: int
+) -> None:
+    work = Work(1, 128, columns, 256, late=late, combine_tokens=1)
+    table = built(torch.tensor([[0, 1]], dtype=torch.int32), 2, Cut(16), work)
 
-    filled = [width for width in widths if width]
-    assert sum(widths) == columns
-    assert widths == filled + [0] * (4 - len(filled))
-    assert filled == sorted(filled, reverse=True)
-    assert filled[-1] == 1 or columns == 1
+    items = table.items[: table.totals[4]].tolist()
+    downs = [item[5] // 256 for item in items if item[0] == 1]
+    combines = [item[5] // 256 for item in items if item[0] == 2]
+    early = max(columns - late, 0)
+    assert [n < early for n in downs] == [True] * 2 * early + [False] * 2 * (columns - early)
+    assert combines == list(range(columns))
+    assert [item[0] for item in items] == sorted(item[0] for item in items)
 
 
 @pytest.mark.parametrize(
@@ -73,22 +76,40 @@ def any_ids(draw: st.DrawFn) -> tuple[torch.Tensor, int]:
     return torch.tensor(flat, dtype=torch.int32).view(tokens, top_k), experts
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     drawn=any_ids(),
     cut=st.sampled_from(CUTS),
     work=st.sampled_from(WORKS),
     launches=st.sampled_from([1, 2]),
+    packed=st.booleans(),
 )
 def test_any_routing_is_covered_once_in_bounds_and_in_order(
-    drawn: tuple[torch.Tensor, int], cut: Cut, work: Work | None, launches: int
+    drawn: tuple[torch.Tensor, int], cut: Cut, work: Work | None, launches: int, packed: bool
 ) -> None:
     ids, experts = drawn
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schedule_module, "FEW_CHOICES", 512 if launches == 1 else 0)
+        patch.setattr(schedule_module, "PACKED_CHOICES", 1 << 16 if packed else 0)
         table = built(ids, experts, cut, work)
 
+    assert problems(table, ids) == []
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize(("counts_read", "blocks"), [(1 << 22, 9), (1, 2)])
+def test_blocks_of_any_size_are_counted_ranked_and_summed(
+    counts_read: int, blocks: int, packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = draw_routing("zipf", 180, 6, 6, seed=3).ids
+    monkeypatch.setattr(schedule_module, "COUNTS_READ", counts_read)
+    monkeypatch.setattr(schedule_module, "PACKED_CHOICES", 1 << 16 if packed else 0)
+    monkeypatch.setattr(schedule_module, "PAIRS_HELD", 16)
+
+    table = built(ids, 6, Cut(16, 8), WORKS[1])
+
+    assert table.counts.shape[0] == blocks
     assert problems(table, ids) == []
 
 
