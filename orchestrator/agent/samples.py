@@ -25,6 +25,8 @@ FIELDS = (
     "memory.used",
 )
 REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+OF_BUSY = ("sm_mhz", "mem_mhz", "power_w", "temperature_c")
+OF_ALL = ("busy_pct", "memory_mib")
 HEADER = "at,uuid,sm_mhz,mem_mhz,power_w,temperature_c,busy_pct,memory_mib,held"
 
 _NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,9})?")
@@ -79,19 +81,24 @@ def parsed(line: str) -> Optional[Sample]:
 def summary(samples: Sequence[Sample], uuids: Collection[str]) -> List[Dict[str, Any]]:
     """For each of these GPUs that was seen: lowest, median and highest of its readings.
 
-    `held` is the share of samples in which each reason held the clocks down; idling is none.
+    Clocks, power, temperature and what held the clocks are those of the `busy` samples, in which
+    some kernel ran: most of a step may be imports and compilation, on an idle card. Where none was
+    busy they are those of all. `held` is the share of samples with each reason; idling is none.
     """
     told = []
     for uuid in uuids:
         own = [sample for sample in samples if sample.uuid == uuid]
+        busy = [sample for sample in own if sample.busy_pct]
         if own:
-            told.append({"uuid": uuid, "samples": len(own), **_spreads(own), "held": _held(own)})
+            counts = {"samples": len(own), "busy": len(busy)}
+            spreads = {**_spreads(own, OF_ALL), **_spreads(busy or own, OF_BUSY)}
+            told.append({"uuid": uuid, **counts, **spreads, "held": _held(busy or own)})
     return told
 
 
-def _spreads(own: Sequence[Sample]) -> Dict[str, List[float]]:
+def _spreads(own: Sequence[Sample], names: Sequence[str]) -> Dict[str, List[float]]:
     spreads = {}
-    for name in ("sm_mhz", "mem_mhz", "power_w", "temperature_c", "busy_pct", "memory_mib"):
+    for name in names:
         values = [getattr(sample, name) for sample in own if getattr(sample, name) is not None]
         if values:
             spreads[name] = [min(values), statistics.median(values), max(values)]

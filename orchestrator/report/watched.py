@@ -13,13 +13,14 @@ TELLING_SHARE = 0.05
 
 
 def sentence(seen: Watched) -> str:
-    """`GPU-0a81e2c3: SM 1425 MHz (1410 to 1980), 684 W, held by sw_power_cap in 97%, 9 samples`."""
+    """`GPU-0a81e2c3: SM 1425 MHz (1410 to 1980), 684 W, held by sw_power_cap in 97%, busy in 9 of
+    22 samples`."""
     parts = [
         _range(seen.spreads.get("sm_mhz"), "SM {} MHz"),
         _range(seen.spreads.get("power_w"), "{} W"),
         _range(seen.spreads.get("temperature_c"), "{} C"),
         *(f"held by {name} in {share:.0%}" for name, share in _telling(seen)),
-        f"{seen.samples} sample{'' if seen.samples == 1 else 's'}",
+        _counts(seen),
     ]
     return harmless(f"{seen.uuid[:12]}: " + ", ".join(part for part in parts if part))
 
@@ -48,12 +49,17 @@ def _reasons(jobs: Sequence[Sequence[Watched]]) -> Iterable[str]:
         yield f"held by {name} in {count} of {len(jobs)} steps"
 
 
+def _counts(seen: Watched) -> str:
+    samples = f"{seen.samples} sample{'' if seen.samples == 1 else 's'}"
+    return samples if seen.busy is None else f"busy in {seen.busy or 'none'} of {samples}"
+
+
 def _telling(seen: Watched) -> Iterable[tuple[str, float]]:
     return [(name, share) for name, share in seen.held.items() if share >= TELLING_SHARE]
 
 
 def _over(seen: Sequence[Watched], name: str) -> Spread | None:
-    """From the lowest to the highest of the steps' own medians: a step's start is often idle."""
+    """From the lowest to the highest of the steps' own medians: at a step's edges clocks change."""
     medians = sorted(one.spreads[name].median for one in seen if name in one.spreads)
     if not medians:
         return None

@@ -24,13 +24,16 @@ class Spread:
 class Watched:
     """One GPU during one job. A reading that no sample had is missing from `spreads`.
 
-    `held` is the share of samples in which a reason held the clocks down, by reason.
+    Clocks, power, temperature and `held`, the share of samples in which a reason held the clocks
+    down, are of the `busy` samples, of all where none was. Older agents told of all and not how
+    many were busy: None.
     """
 
     uuid: str
     samples: int
     spreads: Mapping[str, Spread] = field(default_factory=dict)
     held: Mapping[str, float] = field(default_factory=dict)
+    busy: int | None = None
 
 
 def watched(told: Any) -> tuple[Watched, ...]:
@@ -45,7 +48,8 @@ def watched(told: Any) -> tuple[Watched, ...]:
 def _one(entry: Mapping[str, Any]) -> Watched:
     spreads = {name: _spread(entry[name]) for name in READINGS if name in entry}
     held = {str(name): _finite(share) for name, share in dict(entry["held"]).items()}
-    return Watched(str(entry["uuid"]), int(entry["samples"]), spreads, held)
+    busy = int(entry["busy"]) if "busy" in entry else None
+    return Watched(str(entry["uuid"]), int(entry["samples"]), spreads, held, busy)
 
 
 def _spread(values: Any) -> Spread:

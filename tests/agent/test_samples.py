@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -80,6 +81,22 @@ def test_a_summary_has_lowest_median_and_highest_of_each_gpu_asked_for() -> None
     assert told["sm_mhz"] == [1410.0, 1425.0, 1980.0]
     assert told["power_w"] == [684.5, 684.5, 684.5]
     assert told["held"] == {"sw_power_cap": 1.0}
+
+
+def test_clocks_power_and_what_held_them_are_of_the_samples_in_which_a_kernel_ran() -> None:
+    idle = replace(sample(sm=345.0, held=1), busy_pct=0.0, power_w=78.0, memory_mib=0.0)
+    unknown = replace(idle, busy_pct=None)
+
+    (told,) = summary([idle, sample(), unknown, sample(sm=1410.0), idle], [UUID])
+    (quiet,) = summary([idle, unknown], [UUID])
+
+    assert (told["samples"], told["busy"]) == (5, 2)
+    assert told["sm_mhz"] == [1410.0, 1417.5, 1425.0]
+    assert told["power_w"] == [684.5, 684.5, 684.5]
+    assert told["held"] == {"sw_power_cap": 1.0}
+    assert (told["busy_pct"], told["memory_mib"]) == ([0.0, 50.0, 100.0], [0.0, 0.0, 9000.0])
+    assert (quiet["samples"], quiet["busy"]) == (2, 0)
+    assert quiet["power_w"] == [78.0, 78.0, 78.0]
 
 
 def test_shares_are_of_the_samples_that_tell_and_idling_holds_nothing() -> None:

@@ -14,6 +14,7 @@ HOT = Watched(
     22,
     {"sm_mhz": Spread(1410, 1425, 1980), "power_w": Spread(684, 684, 684)},
     {"sw_power_cap": 0.97, "sync_boost": 0.04},
+    busy=9,
 )
 COOL = Watched(
     "GPU-0a81e2c3-ef55-50ce-2b39-fbf55580b530", 1, {"sm_mhz": Spread(1980, 1980, 1980)}, {}
@@ -22,9 +23,11 @@ COOL = Watched(
 
 def test_a_step_is_told_with_what_held_its_clocks() -> None:
     assert watched.sentence(HOT) == (
-        "GPU-0a81e2c3: SM 1425 MHz (1410 to 1980), 684 W, held by sw_power_cap in 97%, 22 samples"
+        "GPU-0a81e2c3: SM 1425 MHz (1410 to 1980), 684 W, held by sw_power_cap in 97%,"
+        " busy in 9 of 22 samples"
     )
     assert watched.sentence(COOL) == "GPU-0a81e2c3: SM 1980 MHz, 1 sample"
+    assert watched.sentence(replace(COOL, busy=0)).endswith("busy in none of 1 sample")
 
 
 def test_a_run_is_told_by_its_steps_medians() -> None:
@@ -49,6 +52,6 @@ def test_the_report_has_the_line_beside_its_step_and_no_escape_of_a_host(tmp_pat
     section = steps.section(replace(view(tmp_path), history=seen))
 
     assert section is not None
-    assert "held by sw_power_cap in 97%, 22 samples" in str(section.body)
+    assert "held by sw_power_cap in 97%, busy in 9 of 22 samples" in str(section.body)
     assert "<b>x" not in str(section.body)
     assert "\x1b" not in str(section.body)
