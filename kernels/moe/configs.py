@@ -109,12 +109,18 @@ def choose(shape: Shape, dtype: torch.dtype, device: torch.device, *, hopper: bo
 
 
 def default_hopper(rows_per_expert: float) -> HopperConfig:
-    """Few rows: 64-row bodies and weights as the M operand of short tails; else 128-row bodies."""
+    """Few rows: 64-row bodies and weights as the M operand of short tails; else 128-row bodies.
+
+    From some 400 rows on, 192-row tiles wherever one saves a tile: 1 to 3 % faster there on an
+    H200, and 1 to 2.5 % slower at 128 and 256 rows.
+    """
     if rows_per_expert <= 12:
         return HopperConfig(64, 16, 5, 48)
     if rows_per_expert <= 40:
         return HopperConfig(64, 32, 5, 48)
-    return HopperConfig()
+    if rows_per_expert < 400:
+        return HopperConfig()
+    return HopperConfig(128, 64, 4, 56, wide=True)
 
 
 def default_portable(rows_per_expert: float, *, on_gpu: bool) -> PortableConfig:

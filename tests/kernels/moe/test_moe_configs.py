@@ -123,10 +123,15 @@ def test_rows_read_byte_by_byte_get_small_tiles(monkeypatch: pytest.MonkeyPatch)
     assert rows == {1000: 16, 1008: 64}
 
 
-def test_few_rows_an_expert_get_small_tiles() -> None:
-    chosen = [configs.default_hopper(rows) for rows in (4, 32, 256)]
+def test_tiles_grow_with_the_rows_of_an_expert() -> None:
+    chosen = [configs.default_hopper(rows) for rows in (4, 32, 256, 512)]
 
-    assert [(each.body, each.tail) for each in chosen] == [(64, 16), (64, 32), (128, 32)]
+    assert [(each.body, each.tail) for each in chosen] == [
+        (64, 16),
+        (64, 32),
+        (128, 32),
+        (128, 64),
+    ]
 
 
 def test_every_hopper_variant_fits_the_device(root: Path) -> None:
