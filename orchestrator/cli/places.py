@@ -13,10 +13,19 @@ from orchestrator.store.record import RunRecord
 
 def project_dir() -> Path:
     """The top of the working copy around the current directory, or that directory itself."""
+    return _top(Path.cwd())
+
+
+def project_of(file: Path) -> Path:
+    """The top of the working copy around a file, or the file's directory."""
+    return _top(file.resolve().parent)
+
+
+def _top(folder: Path) -> Path:
     try:
-        return repository.find(Path.cwd()).top
+        return repository.find(folder).top
     except SourceError:
-        return Path.cwd()
+        return folder
 
 
 def artifacts() -> Path:

@@ -103,10 +103,30 @@ def test_plan_shows_jobs_and_worst_case_without_a_host(project: Project) -> None
     assert shown.code == 0
     assert shown.out.index("a[n=1]") < shown.out.index("b  after a")
     assert "(deadline 1 m 00 s, 2 GPUs)" in shown.out
-    assert "worst-case wall time 2 m 55 s" in shown.out
+    assert "worst-case wall time 2 m 55 s; on this machine" in shown.out
     assert as_json["worst_case_s"] == 175
     assert [job["id"] for job in as_json["jobs"]] == ["a[n=1]", "a[n=2]", "b"]
+    assert (as_json["host"], as_json["carrier"]) == ("local", "local")
     assert not (project.home / ".orch").exists()
+
+
+def test_plan_warns_of_a_host_that_nobody_names_and_refuses_a_wrong_file(project: Project) -> None:
+    project.write("planned.yaml", PLANNED.replace("kind: probe", "kind: probe\nhost: gpu2"))
+
+    project.write("hosts.yaml", "hosts:\n  gpu1: {ssh: somewhere}\n")
+    unknown = project.orch("plan", "planned.yaml", "--json")
+    project.write("hosts.yaml", "hosts:\n  gpu2: {ssh: somewhere}\n")
+    known = project.orch("plan", "planned.yaml")
+    project.write("hosts.yaml", "hosts:\n  gpu2: {shh: somewhere}\n")
+    wrong = project.orch("plan", "planned.yaml")
+
+    assert unknown.code == 0
+    assert "warning: planned.yaml:4:7: no host is named `gpu2`" in unknown.err
+    assert "did you mean `gpu1`?" in unknown.err
+    assert json.loads(unknown.out)["carrier"] is None
+    assert known.out.rstrip().endswith("; on gpu2 (ssh)")
+    assert wrong.code == 2
+    assert "hosts.yaml:2:" in wrong.err
 
 
 def test_schema_prints_one_or_writes_all(project: Project) -> None:
