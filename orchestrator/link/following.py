@@ -18,6 +18,7 @@ from orchestrator.agent.frames import Data
 from orchestrator.agent.journal import LineReader
 from orchestrator.errors import OrchError, ProtocolError, Unreachable
 from orchestrator.link.session import LinkLost, Session
+from orchestrator.link.welcome import be_welcome
 from orchestrator.spec.hosts import Host
 
 ATTACH_DEADLINE_S = 60.0
@@ -123,7 +124,7 @@ class Following:
         while not self._leaving:
             try:
                 if self._session is None:
-                    self._session = self._attach()
+                    self._session = self._attach(borrow=not lost_at)
                 if lost_at:
                     lost_at, pause_s = 0.0, _FIRST_PAUSE_S
                     yield Back()
@@ -156,17 +157,18 @@ class Following:
 
     # -- one connection
 
-    def _attach(self) -> Session:
+    def _attach(self, *, borrow: bool) -> Session:
         self._forget_half_line()
-        session = Session(self._name, self._host)
+        session = Session(self._name, self._host, borrow=borrow)
         try:
-            session.open(
+            be_welcome(
+                session,
                 "attach",
+                ATTACH_DEADLINE_S,
                 run_id=self._run_id,
                 journal_at=_size(self._journal),
                 bundle_at=_size(self._bundle),
             )
-            session.expect("welcome", ATTACH_DEADLINE_S)
             session.expect("attached", ATTACH_DEADLINE_S)
         except BaseException:
             session.close()

@@ -17,12 +17,12 @@ from orchestrator.agent import bitmap
 from orchestrator.errors import ProtocolError, Unreachable
 from orchestrator.link import agentzip, outflow
 from orchestrator.link.session import LinkLost, Session
+from orchestrator.link.welcome import LENT_DEADLINE_S
 from orchestrator.source import size, tree, wire
 from orchestrator.source.snapshot import Snapshot
 from orchestrator.store.sent import Sent
 
 NEED_DEADLINE_S = 120.0
-LENT_DEADLINE_S = 5.0
 # Verifying and writing a large tree on a slow disk; the agent is silent meanwhile.
 START_DEADLINE_S = 900.0
 # Sent in vain when the presumption is wrong; about what a question costs on a fast link.

@@ -11,23 +11,23 @@ from typing import Any
 from orchestrator.agent.frames import Data
 from orchestrator.errors import ProtocolError, Unreachable
 from orchestrator.link.session import LinkLost, Session
+from orchestrator.link.welcome import be_welcome
 from orchestrator.spec.hosts import Host
 
 ANSWER_DEADLINE_S = 60.0
 
 
 def _ask(name: str, host: Host, action: str, answer: str, **facts: Any) -> Mapping[str, Any]:
-    with _visit(name, host) as session:
-        session.open(action, **facts)
-        session.expect("welcome", ANSWER_DEADLINE_S)
+    with _visit(name, host, borrow=True) as session:
+        be_welcome(session, action, ANSWER_DEADLINE_S, **facts)
         return session.expect(answer, ANSWER_DEADLINE_S)
 
 
 @contextmanager
-def _visit(name: str, host: Host) -> Iterator[Session]:
+def _visit(name: str, host: Host, *, borrow: bool) -> Iterator[Session]:
     """A session for one question; a link that breaks meanwhile is an unreachable host."""
     try:
-        with Session(name, host) as session:
+        with Session(name, host, borrow=borrow) as session:
             yield session
     except LinkLost as error:
         raise Unreachable(f"the link to `{name}` broke: {error}", fix="try again") from error
@@ -88,9 +88,9 @@ class Checkup:
 
 
 def checkup(name: str, host: Host) -> Checkup:
-    """Reach a host as a run would, and let the agent look around."""
+    """Reach a host as its first run would, over a new connection, and let the agent look around."""
     begun = time.monotonic()
-    with _visit(name, host) as session:
+    with _visit(name, host, borrow=False) as session:
         session.open("checkup")
         welcome = session.expect("welcome", ANSWER_DEADLINE_S)
         greeted_s = time.monotonic() - begun
@@ -102,9 +102,9 @@ def checkup(name: str, host: Host) -> Checkup:
 
 def log(name: str, host: Host, run_id: str, job: str | None, *, follow: bool) -> Iterator[bytes]:
     """A job's log, piece by piece; the first piece may be a long time coming with `follow`."""
-    with _visit(name, host) as session:
-        session.open("logs", run_id=run_id, job=job, follow=follow)
-        session.expect("welcome", ANSWER_DEADLINE_S)
+    # Whoever follows may do so for hours, in which the next run would have to log in.
+    with _visit(name, host, borrow=not follow) as session:
+        be_welcome(session, "logs", ANSWER_DEADLINE_S, run_id=run_id, job=job, follow=follow)
         session.expect("log_of", ANSWER_DEADLINE_S)
         while True:
             frame = session.next(ANSWER_DEADLINE_S)

@@ -6,14 +6,16 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from socket import socketpair
+from socket import AF_UNIX, socket, socketpair
 
 import pytest
 
-from orchestrator.link import courier
+from orchestrator.link import courier, visits, welcome
 from orchestrator.link.session import Session
 from orchestrator.spec.hosts import Host
 from tests.conftest import COMMAND_DEADLINE_S, Project
@@ -69,11 +71,12 @@ class TestKeptConnection:
                 assert time.monotonic() < end, "no courier came"
                 time.sleep(0.05)
             logins = log.read_text("utf-8").count("Accepted publickey")
-            (socket,) = short_path.rglob("*.sock")
-            mode = socket.stat().st_mode
+            (lending,) = short_path.rglob("*.sock")
+            mode = lending.stat().st_mode
             second = project.orch("run", "quick.yaml", "--host", "there")
             # Over another channel of the connection that the courier has.
             third = project.orch("run", "quick.yaml", "--host", "there")
+            listed = [project.orch("ls", "--host", "there") for _ in range(2)]
         finally:
             closed = project.orch("hosts", "close", "there")
 
@@ -82,6 +85,7 @@ class TestKeptConnection:
         assert record["timings"]["connected_s"] < 1
         assert mode & 0o077 == 0
         assert third.code == 0, third.text
+        assert [done.out.count("-quick-") for done in listed] == [3, 3], listed[0].text
         assert log.read_text("utf-8").count("Accepted publickey") == logins
         assert "closed the connection" in closed.out
 
@@ -96,6 +100,38 @@ class TestKeptConnection:
             assert not session.is_lent
             session.open("list")
             session.expect("welcome", 30)
+
+    @pytest.mark.parametrize("hangs", [False, True])
+    def test_a_question_goes_on_without_a_courier_that_lends_a_dead_connection(
+        self, host: Host, monkeypatch: pytest.MonkeyPatch, hangs: bool
+    ) -> None:
+        monkeypatch.setattr(welcome, "LENT_DEADLINE_S", 0.2)
+        path = courier.socket_path("there", host)
+        path.parent.mkdir(mode=0o700, parents=True)
+        lent: list[socket] = []
+        with socket(AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen(1)
+            listener.settimeout(10)
+
+            def lend() -> None:
+                with suppress(TimeoutError):
+                    lent.append(listener.accept()[0])
+                    greet(lent[0])
+
+            def greet(caller: socket) -> None:
+                caller.sendall(b"\x01")
+                if not hangs:
+                    caller.close()
+
+            lending = threading.Thread(target=lend, daemon=True)
+            lending.start()
+            found = visits.runs("there", host)
+            lending.join(20)
+
+        assert found == []
+        assert len(lent) == 1, "nobody asked the courier"
+        lent[0].close()
 
     def test_a_killed_courier_gets_a_successor(
         self, project: Project, short_path: Path, monkeypatch: pytest.MonkeyPatch
