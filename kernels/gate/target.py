@@ -15,6 +15,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
+from kernels.gate.arrivals import announcements
+
 TARGETS = {"sm_90": GPUTarget("cuda", 90, 32), "gfx942": GPUTarget("hip", "gfx942", 64)}
 TOOL_TIMEOUT_S = 120
 
@@ -30,6 +32,8 @@ class Resources:
         matrix: matrix instructions by kind: wgmma, mma_sync, mfma.
         bulk_copies: bulk tensor copies (TMA).
         async_copies: asynchronous copies by threads (cp.async).
+        announced: arrivals and releases by one thread for many; see `arrivals`.
+        unmet: those among them that no barrier precedes.
     """
 
     registers: int
@@ -38,6 +42,8 @@ class Resources:
     matrix: dict[str, int]
     bulk_copies: int
     async_copies: int
+    announced: int = 0
+    unmet: tuple[str, ...] = ()
 
 
 class AbsentDevice:
@@ -86,6 +92,7 @@ def _of_nvidia(cubin: bytes, ptx: str, shared_bytes: int) -> Resources:
     found = re.search(r"REG:(\d+) STACK:(\d+)", listing)
     if not found:
         raise RuntimeError(f"cuobjdump told no resources: {listing.strip() or 'nothing'}")
+    announced, unmet = announcements(ptx)
     return Resources(
         registers=int(found[1]),
         spilled=int(found[2]),
@@ -93,6 +100,8 @@ def _of_nvidia(cubin: bytes, ptx: str, shared_bytes: int) -> Resources:
         matrix=_counted(ptx, {"wgmma": r"wgmma\.mma_async", "mma_sync": r"\bmma\.sync"}),
         bulk_copies=len(re.findall(r"cp\.async\.bulk\.tensor", ptx)),
         async_copies=len(re.findall(r"cp\.async\.c[ag]\.", ptx)),
+        announced=announced,
+        unmet=tuple(unmet),
     )
 
 

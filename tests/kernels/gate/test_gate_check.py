@@ -16,9 +16,9 @@ from kernels.gate.target import Resources
 
 RECORDED = {
     "registers": 100, "spilled": 8, "shared_bytes": 1000,
-    "matrix": {"wgmma": 4}, "bulk_copies": 2, "async_copies": 3,
+    "matrix": {"wgmma": 4}, "bulk_copies": 2, "async_copies": 3, "announced": 5,
 }  # fmt: skip
-SAME = Resources(100, 8, 1000, {"wgmma": 4}, 2, 3)
+SAME = Resources(100, 8, 1000, {"wgmma": 4}, 2, 3, 5)
 
 
 @pytest.mark.parametrize("target", ["sm_90", "gfx942"])
@@ -46,6 +46,7 @@ def test_the_ledger_holds_matrix_instructions_and_no_spills_in_portable_kernels(
         portable = [name for name in kernels if not name.startswith("moe.sm90")]
         assert {kernels[name]["spilled"] for name in portable} == {0}
     assert ledger["sm_90"]["kernels"]["moe.sm90.128x32"]["bulk_copies"] > 0
+    assert ledger["sm_90"]["kernels"]["moe.sm90.128x32"]["announced"] > 0
 
 
 def test_the_same_needs_pass_and_a_few_registers_are_forgiven() -> None:
@@ -57,6 +58,7 @@ def test_the_same_needs_pass_and_a_few_registers_are_forgiven() -> None:
     ("change", "said"),
     [
         ({"registers": 109}, "109 registers"),
+        ({"announced": 4}, "announces 4 times"),
         ({"spilled": 16}, "spills 16"),
         ({"shared_bytes": 1001}, "1001 bytes shared"),
         ({"matrix": {"mma_sync": 4}}, "multiplies with"),
@@ -77,3 +79,13 @@ def test_a_kernel_without_a_record_is_told() -> None:
     (problem,) = check.differences("k", SAME, None)
 
     assert "--write" in problem
+
+
+def test_an_announcement_that_nobody_was_met_for_is_a_problem_recorded_or_not() -> None:
+    bare = replace(SAME, unmet=("line 7: @%p1 mbarrier.arrive.shared::cta.b64 _, [%r1];",))
+
+    assert list(check.unmet("k", SAME)) == []
+    (told,) = check.unmet("k", bare)
+    assert told.startswith(
+        "k: one thread announces for many that have not met at a barrier: line 7"
+    )
