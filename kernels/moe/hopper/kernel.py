@@ -15,7 +15,8 @@ or all late columns of y. Writers count up `tile_ready` and `part_done` with rel
 with acquire. Items are drawn from one counter in table order and an item only waits for earlier
 ones, so whoever holds the earliest unfinished item can run: no deadlock, whatever else occupies the
 device. Activations of both layers go through cp.async, in the same proxy as the stores, so no proxy
-fence is needed.
+fence is needed. The rings and their phases are searched through every order of events in
+tests/kernels/moe/ring_model.py.
 
 Tails. Rows left over by 128-row bodies would cost a whole tile each. Here up to BT of them share
 the body's weights in shared memory. TAIL_IS_M: tail rows are the M operand of their own wgmma (64

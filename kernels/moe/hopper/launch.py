@@ -66,6 +66,9 @@ class HopperTile:
         """Why this variant cannot run, or None."""
         if self.body not in (64, 128) or self.tail not in (16, 32, 64):
             return f"body {self.body} is not 64 or 128, or tail {self.tail} not 16, 32 or 64"
+        if min(self.stages, self.tail_stages) < 2:
+            # A stage is released while the next one multiplies, which would never be loaded.
+            return f"{self.stages} stages, {self.tail_stages} of them for tails: two are needed"
         if self.shared_bytes > SHARED_BYTES:
             return f"{self.shared_bytes} bytes of shared memory, the device has {SHARED_BYTES}"
         return None

@@ -24,6 +24,7 @@ for config in tried:
     assert tile.problem() is None, (config, tile.problem())
 assert HopperTile(128, 64, 5, 48).problem(), "five stages of 128-row bodies cannot fit"
 assert HopperTile(128, 48, 4, 48).problem(), "a tail of 48 has no layout"
+assert HopperTile(128, 32, 1, 48).problem(), "a ring of one never goes on"
 print(len(tried))
 """
 
