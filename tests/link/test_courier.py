@@ -35,6 +35,16 @@ def wait_for_courier(cache: Path, other_than: str) -> str:
     raise AssertionError(f"no courier came: {list(cache.rglob('*'))}")
 
 
+def lending(cache: Path) -> Path:
+    """The socket of a courier that has a connection to lend, once it has."""
+    end = time.monotonic() + COMMAND_DEADLINE_S
+    while time.monotonic() < end:
+        for path in cache.rglob("*.sock"):
+            return path
+        time.sleep(0.02)
+    raise AssertionError(f"no courier came: {list(cache.rglob('*'))}")
+
+
 class TestKeptConnection:
     @pytest.fixture
     def host(
@@ -66,17 +76,14 @@ class TestKeptConnection:
         try:
             first = project.orch("run", "quick.yaml", "--host", "there")
             assert first.code == 0, first.text
-            end = time.monotonic() + COMMAND_DEADLINE_S
-            while not list(short_path.rglob("*.sock")):
-                assert time.monotonic() < end, "no courier came"
-                time.sleep(0.05)
+            mode = lending(short_path).stat().st_mode
             logins = log.read_text("utf-8").count("Accepted publickey")
-            (lending,) = short_path.rglob("*.sock")
-            mode = lending.stat().st_mode
             second = project.orch("run", "quick.yaml", "--host", "there")
+            lending(short_path)
             # Over another channel of the connection that the courier has.
             third = project.orch("run", "quick.yaml", "--host", "there")
-            listed = [project.orch("ls", "--host", "there") for _ in range(2)]
+            lending(short_path)
+            listed = project.orch("ls", "--host", "there")
         finally:
             closed = project.orch("hosts", "close", "there")
 
@@ -85,9 +92,39 @@ class TestKeptConnection:
         assert record["timings"]["connected_s"] < 1
         assert mode & 0o077 == 0
         assert third.code == 0, third.text
-        assert [done.out.count("-quick-") for done in listed] == [3, 3], listed[0].text
+        assert listed.out.count("-quick-") == 3, listed.text
         assert log.read_text("utf-8").count("Accepted publickey") == logins
         assert "closed the connection" in closed.out
+
+    def test_a_run_that_was_left_is_followed_without_a_login(
+        self, project: Project, trusted_ssh: SshServer, short_path: Path
+    ) -> None:
+        project.env["XDG_CACHE_HOME"] = str(short_path)
+        more = {"root": project.home / "root", "keep_open": "1m"}
+        project.write("hosts.yaml", trusted_ssh.hosts_yaml("there", "ssh", **more))
+        project.write("quick.yaml", QUICK)
+        go = project.home / "go"
+        waits = f"echo begun; until [ -e {go} ]; do sleep 0.05; done"
+        project.write("long.yaml", QUICK.replace("echo a", waits).replace("quick", "long"))
+        log = trusted_ssh.folder / "sshd.log"
+        try:
+            project.orch("run", "quick.yaml", "--host", "there")
+            lending(short_path)
+            with project.start("run", "long.yaml", "--host", "there", "--plain") as left:
+                assert left.stdout is not None
+                for line in left.stdout:
+                    if "started" in line:
+                        break
+                left.kill()
+            lending(short_path)
+            logins = log.read_text("utf-8").count("Accepted publickey")
+            go.touch()
+            attached = project.orch("attach", "latest")
+        finally:
+            project.orch("hosts", "close", "there")
+
+        assert attached.code == 0, attached.text
+        assert log.read_text("utf-8").count("Accepted publickey") == logins
 
     def test_a_dead_courier_is_no_obstacle(
         self, host: Host, monkeypatch: pytest.MonkeyPatch
@@ -124,10 +161,10 @@ class TestKeptConnection:
                 if not hangs:
                     caller.close()
 
-            lending = threading.Thread(target=lend, daemon=True)
-            lending.start()
+            lender = threading.Thread(target=lend, daemon=True)
+            lender.start()
             found = visits.runs("there", host)
-            lending.join(20)
+            lender.join(20)
 
         assert found == []
         assert len(lent) == 1, "nobody asked the courier"
