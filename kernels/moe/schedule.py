@@ -81,7 +81,7 @@ PLACING_PROGRAMS = 3 if BACKEND is Backend.INTERPRETER else 128
 # Up to so many choices every placing program counts all of them itself: one launch instead of two.
 FEW_CHOICES = 512
 
-# 16-bit counts that all programs together may read: 8 MiB, some 2 us from the L2 of an H200.
+# 16-bit counts that all programs together may read: 8 MiB, of which an H200 has 50 in its L2.
 COUNTS_READ = 1 << 22
 
 # Pairs of counts that a placing program holds at once: 32 a thread of four warps.
