@@ -53,6 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         found += [] if args.write else differences(name, needs, old)
         problems += found
         print(f"{'NO' if found else 'ok'} {name:<24} {needs}")
+    if not built:
+        print(f"error: no kernel for {args.target} has a name that begins with {args.only}")
+        return 2
     if args.write and not problems:
         kernels = recorded.get("kernels", {}) | built if args.only else built
         ledger[args.target] = {"triton": triton.__version__, "kernels": kernels}

@@ -20,15 +20,36 @@ DTYPES = {
 }
 
 
+def count(text: str) -> int:
+    """A whole number from 1 on; what no check and no time can be of is refused."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
+
+
+def whole(text: str) -> int:
+    """A whole number from 0 on."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is less than 0")
+    return number
+
+
+def seed(text: str) -> int:
+    """A number that torch's generators take."""
+    number = int(text)
+    if not 0 <= number < 1 << 63:
+        raise argparse.ArgumentTypeError(f"{number} is not from 0 to 2^63 - 1")
+    return number
+
+
 def add_problem(parser: argparse.ArgumentParser) -> None:
     """Size, routing, dtype and seed of the layer call."""
     size = parser.add_argument_group("size; a named shape, with single axes overridden")
     size.add_argument("--shape", choices=sorted(NAMED), help="default: tiny on a CPU, a on a GPU")
-    size.add_argument("--tokens", type=int)
-    size.add_argument("--top-k", type=int)
-    size.add_argument("--experts", type=int)
-    size.add_argument("--hidden", type=int)
-    size.add_argument("--inter", type=int)
+    for axis in ("tokens", "top-k", "experts", "hidden", "inter"):
+        size.add_argument(f"--{axis}", type=count)
     parser.add_argument("--routing", choices=KINDS, default="uniform")
     parser.add_argument(
         "--dtype",
@@ -36,34 +57,62 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
         default="bfloat16",
         help="fp8: e4m3 weights in 128 x 128 blocks, bfloat16 activations rounded on the way",
     )
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=seed, default=0)
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Overrides of the chosen variant."""
     variant = parser.add_argument_group("variant; default: the measured table, else by size")
     variant.add_argument("--path", choices=["hopper", "portable"])
-    variant.add_argument("--rows", type=int, help="rows of a tile's body")
-    variant.add_argument("--tail", type=int, help="rows that ride along (hopper)")
-    variant.add_argument("--stages", type=int, dest="ring_stages", help="pipeline depth")
-    variant.add_argument("--late", type=int, help="columns of layer 1 left to the end (hopper)")
+    variant.add_argument("--rows", type=count, help="rows of a tile's body")
+    variant.add_argument("--tail", type=count, help="rows that ride along (hopper)")
+    variant.add_argument("--stages", type=count, dest="ring_stages", help="pipeline depth")
+    variant.add_argument("--late", type=whole, help="columns of layer 1 left to the end (hopper)")
     variant.add_argument(
         "--wide", action=argparse.BooleanOptionalAction, help="fill tails where it saves a tile"
     )
 
 
+class NoSuchCallError(Exception):
+    """The arguments name no layer call, or a variant that cannot run it."""
+
+
 def shape_of(args: argparse.Namespace) -> Shape:
+    """The named shape with single axes overridden.
+
+    Raises:
+        NoSuchCallError: no routing can have it.
+    """
     named = NAMED[args.shape or ("a" if BACKEND is Backend.GPU else "tiny")]
     given = {
         axis: getattr(args, axis)
         for axis in ("tokens", "top_k", "experts", "hidden", "inter")
         if getattr(args, axis) is not None
     }
-    return replace(named, **given)
+    shape = replace(named, **given)
+    if shape.top_k > shape.experts:
+        raise NoSuchCallError(
+            f"top-k {shape.top_k} of {shape.experts} experts: a token cannot choose one twice"
+        )
+    return shape
 
 
 def config_of(args: argparse.Namespace, chosen: Config) -> Config:
-    """The chosen variant with the overrides applied; a path named there starts from its default."""
+    """The chosen variant with the overrides applied; a path named there starts from its default.
+
+    Raises:
+        NoSuchCallError: it cannot run here.
+    """
+    from kernels.moe.workspace import unsuited
+
+    config = _overridden(args, chosen)
+    problem = unsuited(config, scaled=args.dtype == "fp8")
+    if problem:
+        raise NoSuchCallError(f"{config} cannot run: {problem}")
+    return config
+
+
+def _overridden(args: argparse.Namespace, chosen: Config) -> Config:
     if args.path == "hopper" and not isinstance(chosen, HopperConfig):
         chosen = HopperConfig()
     if args.path == "portable" and not isinstance(chosen, PortableConfig):

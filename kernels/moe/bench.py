@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING
 from kernels.backend import BACKEND, Backend
 from kernels.moe.arguments import (
     DTYPES,
+    NoSuchCallError,
     add_config,
     add_problem,
     config_of,
+    count,
     say_what_fp8_leaves_open,
     shape_of,
 )
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from kernels.timing.rounds import Samples
 
 OURS = "ours"
+PEERS = ("bf16", "eager", "grouped_mm", "grouped_mm_compiled", "vllm", "sglang", "triton_kernels")
 PEER_ERROR_BOUND = 1e-2
 
 
@@ -48,8 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     from kernels.moe.problem import draw_problem
     from kernels.timing.ceilings import measure_ceilings
 
-    problem = draw_problem(shape_of(args), args.routing, DTYPES[args.dtype], args.seed)
-    config = config_of(args, chosen_config(problem.shape, problem.x, problem.w13, problem.w2))
+    try:
+        problem = draw_problem(shape_of(args), args.routing, DTYPES[args.dtype], args.seed)
+        config = config_of(args, chosen_config(problem.shape, problem.x, problem.w13, problem.w2))
+    except NoSuchCallError as refused:
+        print(f"error: {refused}; nothing was timed")
+        return 2
     print(f"{problem.shape}, routing {args.routing}, {args.dtype}; {config}")
     record("backend", BACKEND.value)
     record("config", str(config))
@@ -238,12 +245,14 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     add_problem(parser)
     add_config(parser)
-    parser.add_argument("--rounds", type=int, default=21 if BACKEND is Backend.GPU else 2)
+    parser.add_argument("--rounds", type=count, default=21 if BACKEND is Backend.GPU else 2)
     parser.add_argument(
         "--peers",
         nargs="*",
+        choices=PEERS,
+        metavar="PEER",
         default=["grouped_mm"] if BACKEND is Backend.GPU else ["eager"],
-        help="bf16 eager grouped_mm grouped_mm_compiled vllm sglang triton_kernels;"
+        help=f"any of {' '.join(PEERS)};"
         " with --dtype fp8 they compute on the weights before rounding",
     )
     parser.add_argument("--split", action="store_true", help="stage times and SM-time account")

@@ -16,9 +16,11 @@ from collections.abc import Sequence
 from kernels.backend import BACKEND, Backend
 from kernels.moe.arguments import (
     DTYPES,
+    NoSuchCallError,
     add_config,
     add_problem,
     config_of,
+    count,
     say_what_fp8_leaves_open,
     shape_of,
 )
@@ -36,8 +38,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     from kernels.moe.layer import chosen_config
     from kernels.moe.problem import draw_problem
 
-    problem = draw_problem(shape_of(args), args.routing, DTYPES[args.dtype], args.seed)
-    config = config_of(args, chosen_config(problem.shape, problem.x, problem.w13, problem.w2))
+    try:
+        problem = draw_problem(shape_of(args), args.routing, DTYPES[args.dtype], args.seed)
+        config = config_of(args, chosen_config(problem.shape, problem.x, problem.w13, problem.w2))
+    except NoSuchCallError as refused:
+        print(f"error: {refused}; nothing was checked")
+        return 2
     print(f"{problem.shape}, routing {args.routing}, {args.dtype}; {config}")
     record("backend", BACKEND.value)
 
@@ -57,7 +63,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     add_problem(parser)
     add_config(parser)
-    parser.add_argument("--repeats", type=int, default=3, help="runs compared bit by bit")
+    parser.add_argument("--repeats", type=count, default=3, help="runs compared bit by bit")
     return parser.parse_args(argv)
 
 

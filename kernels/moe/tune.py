@@ -15,7 +15,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from kernels.backend import BACKEND, Backend
-from kernels.moe.arguments import DTYPES
+from kernels.moe.arguments import DTYPES, count, seed
 from kernels.moe.routing import KINDS
 from kernels.moe.shapes import NAMED, Shape
 from kernels.timing.record import record
@@ -170,8 +170,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--shapes", nargs="+", choices=sorted(NAMED), default=["a"])
     parser.add_argument("--routing", choices=KINDS, default="uniform")
     parser.add_argument("--dtype", choices=["bfloat16", "float16", "fp8"], default="bfloat16")
-    parser.add_argument("--rounds", type=int, default=13)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rounds", type=count, default=13)
+    parser.add_argument("--seed", type=seed, default=0)
     parser.add_argument("--write", action="store_true", help="update kernels/moe/configs.json")
     return parser.parse_args(argv)
 

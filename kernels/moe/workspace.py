@@ -96,6 +96,8 @@ def reserve(
 def unsuited(config: Config, *, scaled: bool) -> str | None:
     """Why a variant cannot run on this machine or on such weights, or None."""
     if isinstance(config, PortableConfig):
+        if config.rows < 16 or config.rows & (config.rows - 1):
+            return f"{config.rows} rows are not a power of two from 16 on"
         if scaled and (config.columns != BLOCK or BLOCK % config.inner):
             return f"block-scaled weights need {BLOCK} columns, and inner steps that divide {BLOCK}"
         return None

@@ -89,3 +89,13 @@ def test_an_announcement_that_nobody_was_met_for_is_a_problem_recorded_or_not() 
     assert told.startswith(
         "k: one thread announces for many that have not met at a barrier: line 7"
     )
+
+
+def test_a_name_that_no_kernel_has_is_no_pass(root: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kernels.gate.check", "--target", "gfx942", "--only", "moe.sm90"],
+        cwd=root, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 2
+    assert "error: no kernel for gfx942 has a name that begins with moe.sm90" in done.stdout

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from kernels.backend import BACKEND, Backend
-from kernels.moe import bench, check, checks, handover, tune
+from kernels.moe import bench, check, checks, handover, peers, tune
 from kernels.moe.checks import Verdict
 from kernels.timing import ceilings
 from kernels.timing.ceilings import Ceilings
@@ -146,3 +146,50 @@ def test_help_says_what_the_command_is_for(
 def test_tune_needs_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert tune.main(["--shapes", "tiny"]) == 2
     assert "the backend here is" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [check, bench])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--top-k", "5"], "top-k 5 of 4 experts: a token cannot choose one twice"),
+        (["--path", "portable", "--rows", "24"], "24 rows are not a power of two from 16 on"),
+        (["--path", "portable", "--rows", "8"], "8 rows are not a power of two from 16 on"),
+    ],
+)
+def test_a_call_that_cannot_be_is_refused_in_a_line(
+    command: Any, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = command.main([*TINY, *arguments])
+
+    (line,) = [each for each in capsys.readouterr().out.splitlines() if each.startswith("error: ")]
+    assert code == 2
+    assert said in line
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        (check, ["--tokens", "0"]),
+        (check, ["--inter", "-1"]),
+        (check, ["--repeats", "0"]),
+        (check, ["--seed", "99999999999999999999999"]),
+        (check, ["--stages", "0"]),
+        (bench, ["--rounds", "0"]),
+        (bench, ["--peers", "nonsense"]),
+        (bench, ["--late", "-1"]),
+        (tune, ["--rounds", "-1"]),
+    ],
+)
+def test_a_number_that_means_nothing_is_refused(
+    command: Any, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        command.main(arguments)
+
+    assert stopped.value.code == 2
+    assert f"argument {arguments[0]}:" in capsys.readouterr().err
+
+
+def test_bench_offers_every_peer_there_is() -> None:
+    assert set(bench.PEERS) == set(peers.ALL)
