@@ -9,6 +9,8 @@ import tempfile
 
 DOOMED = ".gone-"
 _ATTEMPTS = 3
+# Each time somebody else has removed something too, so it gets on.
+_MEETINGS = 1000
 
 
 def remove(path: str) -> None:
@@ -29,18 +31,19 @@ def clear(path: str) -> None:
     Raises:
         OSError: it, or something in it, cannot be removed.
     """
-    for _ in range(_ATTEMPTS):
+    denied = met = 0
+    while os.path.lexists(path):
         try:
             shutil.rmtree(path)
         except FileNotFoundError:
-            # Somebody else clears it too.
-            if not os.path.lexists(path):
-                return
+            met += 1
+            if met > _MEETINGS:
+                raise
         except PermissionError:
+            denied += 1
+            if denied > _ATTEMPTS:
+                raise
             _open_up(path)
-        else:
-            return
-    shutil.rmtree(path)
 
 
 def _open_up(top: str) -> None:

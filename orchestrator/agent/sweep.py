@@ -72,9 +72,12 @@ class _Broom:
         """
         try:
             lock = runlock.hold(run)
-        except BlockingIOError:
+        except (BlockingIOError, FileNotFoundError):
             return []
         try:
+            if not os.path.exists(run.path):
+                # Another sweep had the lock, and has removed it.
+                return []
             if not (self._unfetched or os.path.exists(run.sent_home)):
                 self.kept.append(run.run_id)
                 return []

@@ -69,3 +69,22 @@ removal.remove({name!r} + "/run")
 
         assert done.stderr == ""
         assert list(top.iterdir()) == []
+
+
+def test_two_that_clear_one_directory_do_not_stop_each_other(tmp_path: Path) -> None:
+    top = tmp_path / ".gone-x"
+    for n in range(300):
+        (top / str(n) / "inner").mkdir(parents=True)
+    clearing = "import sys; from orchestrator.agent import removal; removal.clear(sys.argv[1])"
+
+    others = [
+        subprocess.Popen(
+            [sys.executable, "-c", clearing, str(top)], cwd=ROOT, stderr=subprocess.PIPE
+        )
+        for _ in range(3)
+    ]
+
+    assert [(other.communicate(timeout=60)[1], other.returncode) for other in others] == [
+        (b"", 0)
+    ] * 3
+    assert not top.exists()

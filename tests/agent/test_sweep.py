@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from orchestrator.agent import blobs, runlock
+from orchestrator.agent import sweep as sweep_module
 from orchestrator.agent.layout import Root, RunFolder
 from tests.agent.controller import (
     RUN_ID,
@@ -182,6 +184,25 @@ class TestRuns:
 
         assert sorted(removed(answer)) == [RUN_ID, OTHER]
         assert runs(tmp_path) == []
+
+    def test_one_that_another_sweep_removed_meanwhile_is_not_told_of(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = tmp_path / "runs" / RUN_ID
+        folder.mkdir(parents=True)
+        hold = runlock.hold
+
+        def held_after_the_other_is_done(run: RunFolder) -> int:
+            handle = hold(run)
+            shutil.rmtree(run.path)
+            return handle
+
+        monkeypatch.setattr(runlock, "hold", held_after_the_other_is_done)
+        broom = sweep_module._Broom(False, unfetched=False)
+
+        assert broom.take_run(RunFolder(str(folder))) == []
+        assert broom.take_run(RunFolder(str(folder))) == []
+        assert (broom.kept, broom.failed) == ([], [])
 
     def test_other_directories_of_the_user_stay(self, tmp_path: Path) -> None:
         Root.at(str(tmp_path))
