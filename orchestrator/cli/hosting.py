@@ -51,8 +51,12 @@ def doctor(name: str) -> int:
 
 
 def close(name: str) -> None:
-    ended = courier.dismiss(name, find_host(name, hosts_files(project_dir())))
-    print(f"closed the connection to {name}" if ended else f"no connection to {name} is kept open")
+    # A courier outlives its host's entry, so the entry is only asked for where there is none.
+    if courier.dismiss(name):
+        print(f"closed the connection to {name}")
+        return
+    find_host(name, hosts_files(project_dir()))
+    print(f"no connection to {name} is kept open")
 
 
 def trust(name: str, fingerprint: str | None) -> None:

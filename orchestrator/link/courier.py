@@ -18,6 +18,8 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -27,6 +29,8 @@ from orchestrator.spec.hosts import Host
 
 # A courier that was lent a moment ago has the next agent greeted within this.
 CONNECT_DEADLINE_S = 1.0
+# For a courier to close its link, and then for the kernel to close it.
+END_DEADLINE_S = 3.0
 # `sun_path` has 104 bytes on macOS and 108 on Linux, with a zero byte at its end.
 _LONGEST_SOCKET_PATH = 104
 
@@ -124,16 +128,52 @@ def is_there(name: str, host: Host) -> bool:
     return is_wanted(host) and socket_path(name, host).exists()
 
 
-def dismiss(name: str, host: Host) -> bool:
-    """End this host's courier; False when there is none."""
-    path = socket_path(name, host).with_suffix(".pid")
-    # The number of a courier that was killed may be another process's by now.
-    if not (is_wanted(host) and _is_held(path)):
+def dismiss(name: str) -> bool:
+    """End every courier of a host of that name; False when there is none.
+
+    There may be several: one that was started before the host's entry was changed goes on.
+    """
+    if not hasattr(socket, "AF_UNIX"):
         return False
+    ended = [_end(path) for folder in _folders() for path in _of_host(folder, name)]
+    return True in ended
+
+
+def _of_host(folder: Path, name: str) -> Iterator[Path]:
+    """Files that couriers of that host hold; see `introduce`."""
     try:
-        os.kill(int(path.read_text("ascii")), signal.SIGTERM)
-    except (FileNotFoundError, ProcessLookupError, ValueError):
+        check_private(folder)
+    except OSError:
+        return
+    for path in sorted(folder.glob("*.pid")):
+        # The number of a courier that was killed may be another process's by now.
+        if _is_held(path) and path.read_text("utf-8").partition("\n")[2].strip() == name:
+            yield path
+
+
+def introduce(file: IO[str], name: str) -> None:
+    """Write who holds the file: this process, for that host."""
+    file.truncate(0)
+    file.write(f"{os.getpid()}\n{name}\n")
+    file.flush()
+
+
+def _end(path: Path) -> bool:
+    """Whether the courier that holds the file is gone now; a stopped one is only by SIGKILL."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.kill(int(path.read_text("utf-8").partition("\n")[0]), number)
+        except (FileNotFoundError, ProcessLookupError, ValueError):
+            break
+        end = time.monotonic() + END_DEADLINE_S
+        while _is_held(path) and time.monotonic() < end:
+            time.sleep(0.01)
+        if not _is_held(path):
+            break
+    if _is_held(path):
         return False
+    for left in (path, path.with_suffix(".sock"), path.with_suffix(".log")):
+        left.unlink(missing_ok=True)
     return True
 
 
@@ -145,11 +185,14 @@ def socket_path(name: str, host: Host) -> Path:
     """One courier for one way to one host with one version of the agent."""
     key = name + host.model_dump_json() + agentzip.name()
     file = f"{hashlib.sha256(key.encode('utf-8')).hexdigest()[:16]}.sock"
+    in_cache, short = (folder / file for folder in _folders())
+    return in_cache if len(os.fsencode(in_cache)) < _LONGEST_SOCKET_PATH else short
+
+
+def _folders() -> tuple[Path, Path]:
+    """Where sockets lie: in the user's cache, or where the path to it is too long for one."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    path = cache / "orch" / file
-    if len(os.fsencode(path)) < _LONGEST_SOCKET_PATH:
-        return path
-    return Path(tempfile.gettempdir(), f"orch-{os.getuid()}", file)
+    return cache / "orch", Path(tempfile.gettempdir(), f"orch-{os.getuid()}")
 
 
 def hold(file: IO[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import select
 import signal
 import socket
@@ -52,9 +51,7 @@ class _Courier:
         # Whoever holds the file is the courier; another one that was started as well leaves.
         with self._pid_file.open("a", encoding="ascii") as file:
             courier.hold(file)
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+            courier.introduce(file, self._name)
             self._serve()
 
     def _serve(self) -> None:

@@ -28,7 +28,7 @@ def wait_for_courier(cache: Path, other_than: str) -> str:
     end = time.monotonic() + COMMAND_DEADLINE_S
     while time.monotonic() < end:
         for path in cache.rglob("*.pid"):
-            number = path.read_text("ascii")
+            number = path.read_text("ascii").partition("\n")[0]
             if number not in ("", other_than) and path.with_suffix(".sock").exists():
                 return number
         time.sleep(0.02)
@@ -188,15 +188,43 @@ class TestKeptConnection:
 
         assert "closed the connection" in closed.out
 
+    @pytest.mark.parametrize("change", ["stop it", "edit its entry", "remove its entry"])
+    def test_a_courier_is_closed_whatever_became_of_it_or_of_its_entry(
+        self, project: Project, short_path: Path, change: str
+    ) -> None:
+        project.env["XDG_CACHE_HOME"] = str(short_path)
+        entry = "hosts:\n  near: {local: true, keep_open: 1m}\n"
+        project.write("hosts.yaml", entry)
+        project.write("quick.yaml", QUICK)
+        project.orch("run", "quick.yaml", "--host", "near")
+        number = int(wait_for_courier(short_path, ""))
+        lending(short_path)
+        if change == "stop it":
+            os.kill(number, signal.SIGSTOP)
+        elif change == "edit its entry":
+            project.write("hosts.yaml", entry.replace("1m", "2m"))
+        else:
+            project.write("hosts.yaml", entry.replace("near", "far"))
+
+        closed = project.orch("hosts", "close", "near")
+        again = project.orch("hosts", "close", "near")
+
+        assert "closed the connection to near" in closed.out, closed.text
+        assert closed.code == 0
+        assert list(short_path.rglob("*.*")) == []
+        state = Path(f"/proc/{number}/stat")
+        assert not state.exists() or state.read_text("utf-8").rpartition(")")[2].split()[0] == "Z"
+        assert again.code == (2 if change == "remove its entry" else 0)
+
     def test_the_number_of_a_killed_courier_is_not_another_process(
         self, host: Host, short_path: Path
     ) -> None:
         path = courier.socket_path("there", host).with_suffix(".pid")
         path.parent.mkdir(mode=0o700, parents=True)
         with subprocess.Popen(["sleep", "60"]) as bystander:
-            path.write_text(str(bystander.pid), "ascii")
+            path.write_text(f"{bystander.pid}\nthere\n", "ascii")
 
-            dismissed = courier.dismiss("there", host)
+            dismissed = courier.dismiss("there")
             is_alive = bystander.poll() is None
             bystander.kill()
 
