@@ -16,6 +16,7 @@ from orchestrator.spec.words import (
     EnvName,
     EnvValue,
     ExperimentName,
+    HostName,
     ScalarValue,
     StepId,
     TreePath,
@@ -149,7 +150,7 @@ class Experiment(Model):
     """What the numbers decide, in one sentence."""
     kind: Literal["experiment", "probe"] = "experiment"
     """A probe looks around and needs no ledger."""
-    host: str = "local"
+    host: HostName = "local"
     """A name in hosts.yaml, or `local`; `--host` overrides it."""
     timeout: Duration | None = None
     """Deadline of every step that names none."""

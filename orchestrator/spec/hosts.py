@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
 from orchestrator.errors import InputError, Problem, SpecError
 from orchestrator.spec.document import Document, load
 from orchestrator.spec.model import Model, did_you_mean, validate
 from orchestrator.spec.quantity import Duration, wrong
-from orchestrator.spec.words import EnvName, EnvValue, Flag
+from orchestrator.spec.words import EnvName, EnvValue, Flag, HostName
 
-HostName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 CARRIERS = ("local", "ssh", "openssh", "via")
 
 
@@ -101,8 +100,8 @@ def user_hosts_file() -> Path:
 
 
 def hosts_files(project: Path) -> list[Path]:
-    """The files that exist, the one that wins first."""
-    return [path for path in (project / "hosts.yaml", user_hosts_file()) if path.is_file()]
+    """The files that are there, readable or not, the one that wins first."""
+    return [path for path in (project / "hosts.yaml", user_hosts_file()) if os.path.lexists(path)]
 
 
 def load_hosts(files: Sequence[Path]) -> dict[str, Host]:
@@ -113,6 +112,9 @@ def load_hosts(files: Sequence[Path]) -> dict[str, Host]:
     """
     known: dict[str, Host] = {"local": Host(local=True)}
     for path in reversed(files):
+        if not path.is_file():
+            # A pipe would be waited for, and a link to nothing looks like no hosts at all.
+            raise SpecError([Problem("this is no file", "a file, or nothing", file=str(path))])
         known.update(_read(load(path)).hosts)
     return known
 

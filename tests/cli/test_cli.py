@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -127,6 +128,34 @@ def test_plan_warns_of_a_host_that_nobody_names_and_refuses_a_wrong_file(project
     assert known.out.rstrip().endswith("; on gpu2 (ssh)")
     assert wrong.code == 2
     assert "hosts.yaml:2:" in wrong.err
+
+
+@pytest.mark.parametrize("kind", ["directory", "link to nothing", "link to itself", "pipe"])
+def test_plan_refuses_hosts_that_are_no_file(project: Project, kind: str) -> None:
+    project.write("planned.yaml", PLANNED)
+    path = project.path / "hosts.yaml"
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("nowhere" if kind == "link to nothing" else "hosts.yaml")
+
+    done = project.orch("plan", "planned.yaml")
+
+    assert done.code == 2
+    assert "hosts.yaml: this is no file" in done.err
+
+
+@pytest.mark.parametrize("name", ['""', '"\\e[31mX"', '"h\\nx"', "5"])
+def test_plan_refuses_a_name_that_no_host_can_have(project: Project, name: str) -> None:
+    project.write("planned.yaml", PLANNED.replace("kind: probe", f"kind: probe\nhost: {name}"))
+
+    done = project.orch("plan", "planned.yaml")
+
+    assert done.code == 2
+    assert "planned.yaml:4:7:" in done.err
+    assert "\x1b" not in done.text
 
 
 def test_schema_prints_one_or_writes_all(project: Project) -> None:
