@@ -12,6 +12,7 @@ from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.frames import PIECE_BYTES, Data
 from orchestrator.agent.launch import Refusal
 from orchestrator.agent.layout import Root, RunFolder
+from orchestrator.agent.logfile import own_line, tail_files
 from orchestrator.agent.plan import Job, Plan
 from orchestrator.agent.rescue import order_cancel
 from orchestrator.agent.runlock import is_supervised
@@ -44,17 +45,25 @@ def cancel(link: Conversation, hello: Mapping[str, Any]) -> None:
 
 
 def logs(link: Conversation, hello: Mapping[str, Any]) -> None:
-    """A job's log from its beginning; with `follow`, until the job has ended."""
+    """A job's log from its beginning; with `follow`, until the job has ended.
+
+    Of one that has outgrown its head meanwhile, the newest bytes lie beside it: they are sent as
+    they are now, or with `follow` announced, since they come behind the head when the job ends.
+    """
     folder = existing_run(Root.at(hello["root"]), hello["run_id"])
     job = _job(folder, hello.get("job"))
     link.tell("log_of", id=job.id)
     path = folder.step(job.folder, "log")
     offset, beat_at = 0, time.monotonic()
-    ended = not hello.get("follow")
+    follow = bool(hello.get("follow"))
+    ended, beyond = not follow, False
     while True:
         ended = ended or _has_ended(folder, job)
         moved = _send_new(link, path, offset)
         offset += moved
+        if not moved and not beyond and tail_files(path):
+            beyond = True
+            _send_beyond(link, path, offset, whole=not follow)
         if ended and not moved:
             break
         # While there is more to send, nobody waits for a word of the controller.
@@ -146,6 +155,19 @@ def _send_new(link: Conversation, path: str, offset: int) -> int:
     if piece:
         link.send("log", offset, piece)
     return len(piece)
+
+
+def _send_beyond(link: Conversation, path: str, offset: int, *, whole: bool) -> None:
+    """What a running job has written since its head was full: all that is kept, or a line."""
+    if not whole:
+        text = "half of the log limit is reached; the newest lines follow when the job has ended"
+        link.send("log", offset, own_line(text))
+        return
+    link.send("log", offset, own_line("some may be left out here; the job runs, its newest lines"))
+    for name in tail_files(path):
+        place = 0
+        while (moved := _send_new(link, name, place)) > 0:
+            place += moved
 
 
 def _controller_left(link: Conversation, wait_s: float) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Sequence
+from typing import List, Sequence, Tuple
 
 MASK = b"[secret]"
 _RECENT_BYTES = 8192
@@ -58,7 +58,7 @@ class LogFile:
 
     def _tell_what_was_lost(self) -> None:
         if self._lost_bytes:
-            line = _line(f"{self._lost_bytes} bytes could not be written: {self.problem}")
+            line = own_line(f"{self._lost_bytes} bytes could not be written: {self.problem}")
             if self._put(line) == len(line):
                 self._lost_bytes = 0
 
@@ -78,7 +78,7 @@ class LogFile:
         return len(piece) - len(left)
 
 
-def _line(text: str) -> bytes:
+def own_line(text: str) -> bytes:
     """A line of ours inside somebody else's text."""
     return f"\n[orch: {text}]\n".encode()
 
@@ -126,11 +126,29 @@ class Masker:
         return len(text)
 
 
+def tail_files(path: str) -> List[str]:
+    """Files with the newest bytes of a log that has outgrown its head, older first."""
+    found = []
+    for name in _tail_names(path):
+        try:
+            state = os.stat(name)
+        except FileNotFoundError:
+            continue
+        if state.st_size:
+            # The older one is full, the newer one seldom; a clock tick may have seen both.
+            found.append((-state.st_size, state.st_mtime_ns, name))
+    return [name for _, _, name in sorted(found)]
+
+
+def _tail_names(path: str) -> Tuple[str, str]:
+    return f"{path}.tail0", f"{path}.tail1"
+
+
 class _Tails:
     """The newest bytes beyond the head, in two files that take turns."""
 
     def __init__(self, path: str, size: int) -> None:
-        self._names = (f"{path}.tail0", f"{path}.tail1")
+        self._names = _tail_names(path)
         self._size = size
         self._current = 0
         self._held = [0, 0]
@@ -153,7 +171,7 @@ class _Tails:
         """Put a line about the gap, the older part and the newer one behind a file."""
         if self._dropped_bytes:
             text = f"{self._dropped_bytes} bytes left out here; the log limit was reached"
-            _write_all(target, _line(text))
+            _write_all(target, own_line(text))
         for which in (1 - self._current, self._current):
             for offset in range(0, self._held[which], _PIECE_BYTES):
                 _write_all(target, os.pread(self._files[which], _PIECE_BYTES, offset))

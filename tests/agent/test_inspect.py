@@ -11,6 +11,7 @@ import pytest
 from orchestrator.agent import inspect
 from orchestrator.agent.frames import Data
 from orchestrator.agent.layout import Root
+from orchestrator.agent.logfile import tail_files
 from tests.agent.controller import RUN_ID, Controller, job, plan, run, wait_until
 from tests.agent.test_follow import attach, folder, kill_supervisor, start, wait_script
 
@@ -145,6 +146,39 @@ class TestLogs:
 
         assert text == b"x" * 20_000_000
         assert time.monotonic() - begun < 4
+
+    def test_the_newest_lines_of_one_that_outgrew_its_head_come_while_the_job_runs(
+        self, tmp_path: Path
+    ) -> None:
+        root, gate = tmp_path / "root", tmp_path / "gate"
+        script = f"echo begun; seq 1 2000; {wait_script(gate)}"
+        with Controller(root) as controller:
+            controller.push(plan(FILES, job("job0", script, log_limit_bytes=4000)), FILES)
+            controller.expect("started")
+            log = controller.run.step("job0", "log")
+        wait_until(
+            lambda: any(b"2000\nbegun\n" in Path(name).read_bytes() for name in tail_files(log)),
+            "the job to wait",
+        )
+
+        with Controller(root) as controller:
+            _, now = log_of(controller)
+        with Controller(root) as controller:
+            controller.hello("logs", run_id=RUN_ID, follow=True)
+            controller.expect("welcome")
+            controller.expect("log_of")
+            followed = b""
+            for frame in controller.frames_until("bye"):
+                followed += frame.body if isinstance(frame, Data) else b""
+                if b"half of the log limit" in followed:
+                    gate.touch()
+
+        assert now.startswith(b"begun\n1\n2\n")
+        assert b"\n[orch: some may be left out here; the job runs, its newest lines]\n" in now
+        assert now.endswith(b"1999\n2000\nbegun\n")
+        assert b"[orch: half of the log limit is reached; the newest lines follow when" in followed
+        assert b"bytes left out here; the log limit was reached]\n" in followed
+        assert followed.endswith(b"2000\nbegun\nover\n")
 
     def test_following_ends_with_the_job(self, tmp_path: Path) -> None:
         root, gate = tmp_path / "root", tmp_path / "gate"
