@@ -177,6 +177,14 @@ def _end(path: Path) -> bool:
     return True
 
 
+def lends_freely(host: Host) -> bool:
+    """Whether what is lent is replaced without another login, so that a question may take it.
+
+    `openssh:` and `via:` log in again behind each use, which nobody may be there to confirm.
+    """
+    return host.carrier in ("local", "ssh")
+
+
 def is_wanted(host: Host) -> bool:
     return host.keep_open is not None and hasattr(socket, "AF_UNIX")
 

@@ -17,6 +17,7 @@ from typing import IO, Any
 from orchestrator.agent.frames import Data
 from orchestrator.agent.journal import LineReader
 from orchestrator.errors import OrchError, ProtocolError, Unreachable
+from orchestrator.link import courier
 from orchestrator.link.session import LinkLost, Session
 from orchestrator.link.welcome import be_welcome
 from orchestrator.spec.hosts import Host
@@ -159,6 +160,7 @@ class Following:
 
     def _attach(self, *, borrow: bool) -> Session:
         self._forget_half_line()
+        borrow = borrow and courier.lends_freely(self._host)
         session = Session(self._name, self._host, borrow=borrow)
         try:
             be_welcome(

@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.agent.frames import Data
 from orchestrator.errors import ProtocolError, Unreachable
+from orchestrator.link import courier
 from orchestrator.link.session import LinkLost, Session
 from orchestrator.link.welcome import be_welcome
 from orchestrator.spec.hosts import Host
@@ -27,7 +28,7 @@ def _ask(name: str, host: Host, action: str, answer: str, **facts: Any) -> Mappi
 def _visit(name: str, host: Host, *, borrow: bool) -> Iterator[Session]:
     """A session for one question; a link that breaks meanwhile is an unreachable host."""
     try:
-        with Session(name, host, borrow=borrow) as session:
+        with Session(name, host, borrow=borrow and courier.lends_freely(host)) as session:
             yield session
     except LinkLost as error:
         raise Unreachable(f"the link to `{name}` broke: {error}", fix="try again") from error

@@ -170,6 +170,23 @@ class TestKeptConnection:
         assert len(lent) == 1, "nobody asked the courier"
         lent[0].close()
 
+    def test_a_question_does_not_use_up_a_login_that_somebody_may_have_to_confirm(
+        self, host: Host
+    ) -> None:
+        kept = host.model_copy(update={"ssh": None, "openssh": "testhost"})
+        path = courier.socket_path("there", kept)
+        path.parent.mkdir(mode=0o700, parents=True)
+        with socket(AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen(1)
+            listener.setblocking(False)
+
+            found = visits.runs("there", kept)
+
+            with pytest.raises(BlockingIOError):
+                listener.accept()
+        assert found == []
+
     def test_a_killed_courier_gets_a_successor(
         self, project: Project, short_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
