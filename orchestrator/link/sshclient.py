@@ -270,4 +270,8 @@ def _why(error: BaseException) -> str:
         return "no answer in time"
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
+    # paramiko's error for all addresses of a host has those of each, and no number of its own.
+    each = getattr(error, "errors", None)
+    if isinstance(each, dict) and each:
+        return ", ".join(sorted({_why(one) for one in each.values()}))
     return str(error) or type(error).__name__
