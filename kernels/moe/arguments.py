@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -11,6 +12,9 @@ from kernels.backend import BACKEND, Backend
 from kernels.moe.configs import Config, HopperConfig, PortableConfig
 from kernels.moe.routing import KINDS
 from kernels.moe.shapes import NAMED, Shape
+
+if TYPE_CHECKING:
+    from kernels.moe.problem import Problem
 
 DTYPES = {
     "bfloat16": torch.bfloat16,
@@ -95,6 +99,20 @@ def shape_of(args: argparse.Namespace) -> Shape:
             f"top-k {shape.top_k} of {shape.experts} experts: a token cannot choose one twice"
         )
     return shape
+
+
+def call_of(args: argparse.Namespace) -> tuple[Problem, Config]:
+    """Operands of the asked call, drawn, and the variant to run.
+
+    Raises:
+        NoSuchCallError: there is no such call, or the variant cannot run it here.
+    """
+    from kernels.moe.layer import chosen_config
+    from kernels.moe.problem import draw_problem
+
+    problem = draw_problem(shape_of(args), args.routing, DTYPES[args.dtype], args.seed)
+    chosen = chosen_config(problem.shape, problem.x, problem.w13, problem.w2)
+    return problem, config_of(args, chosen)
 
 
 def config_of(args: argparse.Namespace, chosen: Config) -> Config:

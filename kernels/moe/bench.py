@@ -18,14 +18,12 @@ from typing import TYPE_CHECKING
 
 from kernels.backend import BACKEND, Backend
 from kernels.moe.arguments import (
-    DTYPES,
     NoSuchCallError,
     add_config,
     add_problem,
-    config_of,
+    call_of,
     count,
     say_what_fp8_leaves_open,
-    shape_of,
 )
 from kernels.timing.record import record
 
@@ -47,13 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if BACKEND in (Backend.MODEL, Backend.COMPILE_ONLY):
         print("error: the layer needs Triton and a way to run it; nothing was timed")
         return 2
-    from kernels.moe.layer import chosen_config
-    from kernels.moe.problem import draw_problem
     from kernels.timing.ceilings import measure_ceilings
 
     try:
-        problem = draw_problem(shape_of(args), args.routing, DTYPES[args.dtype], args.seed)
-        config = config_of(args, chosen_config(problem.shape, problem.x, problem.w13, problem.w2))
+        problem, config = call_of(args)
     except NoSuchCallError as refused:
         print(f"error: {refused}; nothing was timed")
         return 2

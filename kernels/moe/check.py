@@ -15,14 +15,12 @@ from collections.abc import Sequence
 
 from kernels.backend import BACKEND, Backend
 from kernels.moe.arguments import (
-    DTYPES,
     NoSuchCallError,
     add_config,
     add_problem,
-    config_of,
+    call_of,
     count,
     say_what_fp8_leaves_open,
-    shape_of,
 )
 from kernels.timing.record import record
 
@@ -35,12 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("error: the layer needs Triton and a way to run it; nothing was checked")
         return 2
     from kernels.moe.checks import all_checks, subject
-    from kernels.moe.layer import chosen_config
-    from kernels.moe.problem import draw_problem
 
     try:
-        problem = draw_problem(shape_of(args), args.routing, DTYPES[args.dtype], args.seed)
-        config = config_of(args, chosen_config(problem.shape, problem.x, problem.w13, problem.w2))
+        problem, config = call_of(args)
     except NoSuchCallError as refused:
         print(f"error: {refused}; nothing was checked")
         return 2

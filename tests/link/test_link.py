@@ -72,7 +72,7 @@ class TestWhatGoesWrong:
     def test_nobody_listens_on_the_port(self, tmp_path: Path) -> None:
         host = Host(ssh="127.0.0.1:1", root=str(tmp_path), connect_timeout="3s")
 
-        with pytest.raises(Unreachable, match="no connection to `gone` .*: Connection refused"):
+        with pytest.raises(Unreachable, match=r"no connection to `gone` .*: Connection refused"):
             visits.runs("gone", host)
 
 
