@@ -55,17 +55,20 @@ def logs(link: Conversation, hello: Mapping[str, Any]) -> None:
     link.tell("log_of", id=job.id)
     path = folder.step(job.folder, "log")
     offset, beat_at = 0, time.monotonic()
-    follow = bool(hello.get("follow"))
-    ended, beyond = not follow, False
+    ended, announced = not hello.get("follow"), False
     while True:
         ended = ended or _has_ended(folder, job)
         moved = _send_new(link, path, offset)
         offset += moved
-        if not moved and not beyond and tail_files(path):
-            beyond = True
-            _send_beyond(link, path, offset, whole=not follow)
         if ended and not moved:
+            _send_beyond(link, path, offset)
             break
+        if not (moved or announced) and tail_files(path):
+            announced = True
+            text = (
+                "half of the log limit is reached; the newest lines follow when the job has ended"
+            )
+            link.send("log", offset, own_line(text))
         # While there is more to send, nobody waits for a word of the controller.
         if _controller_left(link, 0 if moved else _LOOK_S):
             return
@@ -157,14 +160,12 @@ def _send_new(link: Conversation, path: str, offset: int) -> int:
     return len(piece)
 
 
-def _send_beyond(link: Conversation, path: str, offset: int, *, whole: bool) -> None:
-    """What a running job has written since its head was full: all that is kept, or a line."""
-    if not whole:
-        text = "half of the log limit is reached; the newest lines follow when the job has ended"
-        link.send("log", offset, own_line(text))
-        return
-    link.send("log", offset, own_line("some may be left out here; the job runs, its newest lines"))
-    for name in tail_files(path):
+def _send_beyond(link: Conversation, path: str, offset: int) -> None:
+    """What was kept since the head was full, of a log that its supervisor has not finished."""
+    names = tail_files(path)
+    if names:
+        link.send("log", offset, own_line("some may be left out here; the newest lines follow"))
+    for name in names:
         place = 0
         while (moved := _send_new(link, name, place)) > 0:
             place += moved

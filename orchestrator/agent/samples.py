@@ -83,14 +83,17 @@ def summary(samples: Sequence[Sample], uuids: Collection[str]) -> List[Dict[str,
 
     Clocks, power, temperature and what held the clocks are those of the `busy` samples, in which
     some kernel ran: most of a step may be imports and compilation, on an idle card. Where none was
-    busy they are those of all. `held` is the share of samples with each reason; idling is none.
+    busy, or no sample says (`busy` is missing then), they are those of all. `held` is the share of
+    samples with each reason; idling is none.
     """
     told = []
     for uuid in uuids:
         own = [sample for sample in samples if sample.uuid == uuid]
         busy = [sample for sample in own if sample.busy_pct]
         if own:
-            counts = {"samples": len(own), "busy": len(busy)}
+            counts = {"samples": len(own)}
+            if any(sample.busy_pct is not None for sample in own):
+                counts["busy"] = len(busy)
             spreads = {**_spreads(own, OF_ALL), **_spreads(busy or own, OF_BUSY)}
             told.append({"uuid": uuid, **counts, **spreads, "held": _held(busy or own)})
     return told

@@ -25,8 +25,8 @@ class Watched:
     """One GPU during one job. A reading that no sample had is missing from `spreads`.
 
     Clocks, power, temperature and `held`, the share of samples in which a reason held the clocks
-    down, are of the `busy` samples, of all where none was. Older agents told of all and not how
-    many were busy: None.
+    down, are of the `busy` samples, of all where none was. None: nobody says how many were busy,
+    as on a part of a GPU, or the agent is an older one; all count then.
     """
 
     uuid: str

@@ -174,11 +174,33 @@ class TestLogs:
                     gate.touch()
 
         assert now.startswith(b"begun\n1\n2\n")
-        assert b"\n[orch: some may be left out here; the job runs, its newest lines]\n" in now
+        assert b"\n[orch: some may be left out here; the newest lines follow]\n" in now
         assert now.endswith(b"1999\n2000\nbegun\n")
         assert b"[orch: half of the log limit is reached; the newest lines follow when" in followed
         assert b"bytes left out here; the log limit was reached]\n" in followed
         assert followed.endswith(b"2000\nbegun\nover\n")
+
+    @pytest.mark.parametrize("follow", [False, True])
+    def test_the_newest_lines_outlive_a_supervisor_that_could_not_put_them_in_place(
+        self, tmp_path: Path, follow: bool
+    ) -> None:
+        root = tmp_path / "root"
+        script = "seq 1 2000; echo waits; sleep 60"
+        with Controller(root) as controller:
+            controller.push(plan(FILES, job("job0", script, log_limit_bytes=4000)), FILES)
+            controller.expect("started")
+            log = controller.run.step("job0", "log")
+        wait_until(
+            lambda: any(b"waits\n" in Path(name).read_bytes() for name in tail_files(log)),
+            "the job to wait",
+        )
+        kill_supervisor(root)
+
+        with Controller(root) as controller:
+            _, text = log_of(controller, follow=follow)
+
+        assert text.startswith(b"1\n2\n")
+        assert text.endswith(b"1999\n2000\nwaits\n")
 
     def test_following_ends_with_the_job(self, tmp_path: Path) -> None:
         root, gate = tmp_path / "root", tmp_path / "gate"

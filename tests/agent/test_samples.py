@@ -89,6 +89,7 @@ def test_clocks_power_and_what_held_them_are_of_the_samples_in_which_a_kernel_ra
 
     (told,) = summary([idle, sample(), unknown, sample(sm=1410.0), idle], [UUID])
     (quiet,) = summary([idle, unknown], [UUID])
+    (silent,) = summary([unknown, unknown], [UUID])
 
     assert (told["samples"], told["busy"]) == (5, 2)
     assert told["sm_mhz"] == [1410.0, 1417.5, 1425.0]
@@ -97,6 +98,8 @@ def test_clocks_power_and_what_held_them_are_of_the_samples_in_which_a_kernel_ra
     assert (told["busy_pct"], told["memory_mib"]) == ([0.0, 50.0, 100.0], [0.0, 0.0, 9000.0])
     assert (quiet["samples"], quiet["busy"]) == (2, 0)
     assert quiet["power_w"] == [78.0, 78.0, 78.0]
+    assert "busy" not in silent
+    assert silent["power_w"] == [78.0, 78.0, 78.0]
 
 
 def test_shares_are_of_the_samples_that_tell_and_idling_holds_nothing() -> None:
