@@ -77,6 +77,16 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_meet_twice(parser: argparse.ArgumentParser) -> None:
+    """The switch for a race detector, see `kernels.dispatch`."""
+    parser.add_argument(
+        "--meet-twice",
+        action="store_true",
+        help="double the barriers between warp partitions (hopper), without which racecheck"
+        " reports every warp-specialised kernel",
+    )
+
+
 class NoSuchCallError(Exception):
     """The arguments name no layer call, or a variant that cannot run it."""
 

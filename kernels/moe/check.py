@@ -17,6 +17,7 @@ from kernels.backend import BACKEND, Backend
 from kernels.moe.arguments import (
     NoSuchCallError,
     add_config,
+    add_meet_twice,
     add_problem,
     call_of,
     count,
@@ -32,6 +33,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if BACKEND in (Backend.MODEL, Backend.COMPILE_ONLY):
         print("error: the layer needs Triton and a way to run it; nothing was checked")
         return 2
+    if args.meet_twice:
+        if BACKEND is not Backend.GPU:
+            print("error: --meet-twice is for a compiled kernel on a GPU; nothing was checked")
+            return 2
+        from kernels.dispatch import meet_twice
+
+        meet_twice()
     from kernels.moe.checks import all_checks, subject
 
     try:
@@ -58,6 +66,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     add_problem(parser)
     add_config(parser)
+    add_meet_twice(parser)
     parser.add_argument("--repeats", type=count, default=3, help="runs compared bit by bit")
     return parser.parse_args(argv)
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
 from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier
 
 EMPTY = gl.constexpr(0)
 AWAITED = gl.constexpr(1)
+SPOKEN_FOR = gl.constexpr(2)
+HASTY = gl.constexpr(3)
+GIVERS = gl.constexpr(128)
 
 
 @gluon.jit
@@ -17,7 +21,7 @@ def take(given_ptr, taken_ptr, mail, sent, KIND: gl.constexpr):
     if KIND == EMPTY:
         item = gl.load(given_ptr + at)
     else:
-        if KIND == AWAITED:
+        if KIND != HASTY:
             mbarrier.wait(sent, 0)
         item = mail.load(LAYOUT)
     gl.store(taken_ptr + at, item)
@@ -34,6 +38,8 @@ def give(given_ptr, mail, sent, KIND: gl.constexpr):
         mail.store(item)
         gl.thread_barrier()
         mbarrier.arrive(sent)
+        if KIND != SPOKEN_FOR:
+            async_copy.mbarrier_arrive(sent, increment_count=False)
 
 
 @gluon.jit
@@ -41,7 +47,7 @@ def hand_over(given_ptr, taken_ptr, KIND: gl.constexpr):
     """Copy eight int32 from `given_ptr` to `taken_ptr`, by way of shared memory unless EMPTY."""
     mail = gl.allocate_shared_memory(gl.int32, [1, 8], gl.SwizzledSharedLayout(1, 1, 1, [0]))
     sent = gl.allocate_shared_memory(gl.int64, [1, 1], mbarrier.MBarrierLayout())
-    mbarrier.init(sent.index(0), count=1)
+    mbarrier.init(sent.index(0), count=1 if KIND == SPOKEN_FOR else GIVERS + 1)
     fence_async_shared()
     gl.thread_barrier()
     gl.warp_specialize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
 GATE_UP = gl.constexpr(0)
@@ -18,7 +19,9 @@ HALF = gl.constexpr(128)
 WIDE = gl.constexpr(256)
 QUARTER = gl.constexpr(64)
 MAIL = gl.constexpr(2)
+# Threads of the two partitions.
 PRODUCERS = gl.constexpr(128)
+CONSUMERS = gl.constexpr(256)
 COMBINE_TOKENS = gl.constexpr(32)
 
 
@@ -42,13 +45,24 @@ def draw(items_ptr, cursor_ptr, first, last, layout: gl.constexpr):
 
 
 @gluon.jit
+def hand_over(barrier):
+    """Arrive for this partition, after everything its threads have read and stored.
+
+    One arrival speaks for all that have met. Each thread arrives too: a race detector follows
+    arrivals, and does not see that the meeting let one thread speak for the others.
+    """
+    gl.thread_barrier()
+    mbarrier.arrive(barrier)
+    async_copy.mbarrier_arrive(barrier, increment_count=False)
+
+
+@gluon.jit
 def send(item, count, mail, sent, read):
     """Hand item number `count` to the consumers."""
     slot = count % MAIL
     mbarrier.wait(read.index(slot), ((count // MAIL) & 1) ^ 1)
     mail.index(slot).store(item)
-    gl.thread_barrier()
-    mbarrier.arrive(sent.index(slot))
+    hand_over(sent.index(slot))
 
 
 @gluon.jit
@@ -57,8 +71,7 @@ def receive(count, mail, sent, read, layout: gl.constexpr):
     slot = count % MAIL
     mbarrier.wait(sent.index(slot), (count // MAIL) & 1)
     item = mail.index(slot).load(layout)
-    gl.thread_barrier()
-    mbarrier.arrive(read.index(slot))
+    hand_over(read.index(slot))
     return item
 
 

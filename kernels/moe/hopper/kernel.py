@@ -9,6 +9,10 @@ producer warps fill a ring of shared-memory stages, eight consumer warps multipl
     full[s]     128 cp.async arrivals and one arrival that expects the weights' bytes
     empty[s]    one arrival, by the consumers, when their reads of the stage are complete
     mail        the item itself, from the producers, which draw it, to the consumers
+    sent, read  one arrival for the partition that gives it on, and one of each of its threads
+
+The launch may begin while the one that writes the table still runs: the producers wait for its end,
+and the consumers for an item.
 
 An item may read what other programs wrote: layer 1 its tile's hidden rows, a combination all early
 or all late columns of y. Writers count up `tile_ready` and `part_done` with release, readers wait
@@ -33,7 +37,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier
 
 from kernels.moe.hopper.consume import consume
-from kernels.moe.hopper.items import BK, FIELDS, MAIL, PRODUCERS, WIDE
+from kernels.moe.hopper.items import BK, CONSUMERS, FIELDS, MAIL, PRODUCERS, WIDE
 from kernels.moe.hopper.produce import produce
 
 
@@ -79,8 +83,8 @@ def sm90_moe_kernel(
         mbarrier.init(full.index(i), count=PRODUCERS + 1)
         mbarrier.init(empty.index(i), count=1)
     for i in gl.static_range(MAIL):
-        mbarrier.init(sent.index(i), count=1)
-        mbarrier.init(read.index(i), count=1)
+        mbarrier.init(sent.index(i), count=PRODUCERS + 1)
+        mbarrier.init(read.index(i), count=CONSUMERS + 1)
     fence_async_shared()
     gl.thread_barrier()
 

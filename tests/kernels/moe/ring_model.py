@@ -71,10 +71,14 @@ class Ring:
         return tuple(slot for slots in self.written(step).values() for slot in slots)
 
     def arrivals(self, barrier: str) -> int:
-        """How many arrivals end a phase: copies of two warps, the expectation, and its bytes."""
+        """How many arrivals end a phase.
+
+        full: copies of two warps, the expectation, and its bytes. sent and read: both of the group,
+        and the one that speaks for it.
+        """
         if barrier.startswith("full"):
             return 3 if self.is_("bytes not counted") else 4
-        return 1
+        return 1 if barrier.startswith("empty") else 3
 
 
 @dataclass
@@ -120,8 +124,7 @@ def _send(made: Made, count: int) -> None:
         if not ring.is_("mail not waited for"):
             made.add(warp, Op("wait", f"read{slot}", (turn & 1) ^ 1))
         made.add(warp, Op("write", number=count, slots=(f"mail{slot}.{warp}",)))
-    made.meet(PRODUCERS, f"sent {count}")
-    made.add("P0", Op("arrive", f"sent{slot}"))
+    _hand_over(made, PRODUCERS, f"sent{slot}", count)
 
 
 def _receive(made: Made, count: int) -> None:
@@ -130,8 +133,13 @@ def _receive(made: Made, count: int) -> None:
     for group in CONSUMERS:
         made.add(group, Op("wait", f"sent{slot}", turn & 1), Op("read", number=count, slots=slots))
         made.add(group, Op("done", slots=slots))
-    made.meet(CONSUMERS, f"received {count}")
-    made.add("C0", Op("arrive", f"read{slot}"))
+    _hand_over(made, CONSUMERS, f"read{slot}", count)
+
+
+def _hand_over(made: Made, group: tuple[str, ...], barrier: str, count: int) -> None:
+    made.meet(group, f"{barrier} {count}")
+    for who in (group[0], *group):
+        made.add(who, Op("arrive", barrier))
 
 
 def _fill(made: Made, step: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from kernels.backend import BACKEND, Backend
-from kernels.moe import bench, check, checks, handover, peers, tune
+from kernels.moe import bench, check, checks, handover, peers, races, tune
 from kernels.moe.checks import Verdict
 from kernels.timing import ceilings
 from kernels.timing.ceilings import Ceilings
@@ -129,7 +129,7 @@ def test_bench_flags_a_time_below_the_floor(
     assert ("WRONG faster than the floor" in said) == (status == "error")
 
 
-@pytest.mark.parametrize("command", [check, bench, tune, handover])
+@pytest.mark.parametrize("command", [check, bench, tune, handover, races])
 def test_help_says_what_the_command_is_for(
     command: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -146,6 +146,14 @@ def test_help_says_what_the_command_is_for(
 def test_tune_needs_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert tune.main(["--shapes", "tiny"]) == 2
     assert "the backend here is" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(BACKEND is Backend.GPU, reason="this machine has a GPU to compile for")
+def test_barriers_are_met_twice_in_a_compiled_kernel_only(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert check.main([*TINY, "--meet-twice"]) == 2
+    assert "nothing was checked" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", [check, bench])
