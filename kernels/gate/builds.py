@@ -35,14 +35,16 @@ def builds(target: str) -> Iterator[tuple[str, Build]]:
     yield "epilogue.gelu_linear", _gelu_linear
     yield "epilogue.add_relu", _add_relu
     yield "moe.count", _count
-    yield "moe.place", _place
-    yield "moe.place.few", lambda: _place(every=512, experts=256)
+    # Only the Hopper kernel, launched next, may begin early.
+    hopper = target == "sm_90"
+    yield "moe.place", lambda: _place(hopper)
+    yield "moe.place.few", lambda: _place(hopper, every=512, experts=256)
     for rows in (8, 64, 256):
         config = default_portable(rows, on_gpu=True)
         yield f"moe.gate_up.{config.rows}", lambda config=config: _gate_up(config)
         yield f"moe.down.{config.rows}", lambda config=config: _down(config)
     # gfx942 multiplies another 8-bit float, so there e4m3 codes are widened, as on sm_80.
-    native = target == "sm_90"
+    native = hopper
     yield "moe.scaled.quantise", lambda: _quantise(native)
     for rows in (8, 256):
         config = default_scaled(rows, on_gpu=True, native=native)
@@ -56,7 +58,7 @@ def builds(target: str) -> Iterator[tuple[str, Build]]:
     yield "moe.scaled.down.odd", lambda: _scaled_down(odd, native, ODD_SHAPE)
     yield "moe.combine", _combine
     yield "moe.activation", _activation
-    if target == "sm_90":
+    if hopper:
         for variant in HOPPER_VARIANTS:
             name = f"moe.sm90.{variant.body}x{variant.tail}"
             yield name, lambda variant=variant: _hopper(variant)
@@ -93,7 +95,7 @@ def _count() -> Any:
     )  # fmt: skip
 
 
-def _place(every: int = 0, experts: int = 64) -> Any:
+def _place(overlapped: bool, every: int = 0, experts: int = 64) -> Any:
     return schedule_kernels.place_kernel.warmup(
         integers(ROWS), integers(128 * 64), integers(ROWS), integers(experts + 1), integers(ROWS),
         integers(ROWS), integers(800), integers(40_000), integers(5), integers(216),
@@ -102,7 +104,8 @@ def _place(every: int = 0, experts: int = 64) -> Any:
         PACKED=True,
         BM=128, BT=64, WIDE=True,
         ITEMS=True, N1=6, WIDTH1=128, N2=16, WIDTH2=256, EARLY=15,
-        COMBINE_TOKENS=32, GROUP=2, WRITE=64, SPAN=4, num_warps=4, grid=(128,),
+        COMBINE_TOKENS=32, GROUP=2, WRITE=64, SPAN=4, OVERLAPPED=overlapped,
+        num_warps=4, grid=(128,),
     )  # fmt: skip
 
 
@@ -199,7 +202,7 @@ def _hopper(config: HopperConfig) -> Any:
         five, five, five, integers(192), five, h, SHAPE.hidden, SHAPE.inter, SHAPE.top_k,
         tile.body, tile.tail, tile.tail_is_m, tile.stages, tile.tail_stages,
         tile.producer_registers, layout.body, layout.tail, layout.body_1, layout.body_2,
-        layout.tail_1, layout.tail_2, True, 0, num_warps=8, grid=(132,),
+        layout.tail_1, layout.tail_2, True, 0, num_warps=8, launch_pdl=True, grid=(132,),
     )  # fmt: skip
 
 

@@ -193,6 +193,7 @@ def build(schedule: Schedule, ids: torch.Tensor) -> Schedule:
         N1=work.columns1, WIDTH1=work.width1, N2=work.columns2, WIDTH2=work.width2,
         EARLY=work.early,
         COMBINE_TOKENS=work.combine_tokens, GROUP=work.group,
-        WRITE=WRITTEN, SPAN=tiles_near(schedule.work), num_warps=4,
+        WRITE=WRITTEN, SPAN=tiles_near(schedule.work),
+        OVERLAPPED=schedule.work is not None and BACKEND is Backend.GPU, num_warps=4,
     )  # fmt: skip
     return schedule

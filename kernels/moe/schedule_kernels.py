@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+from triton.language.extra.cuda import gdc_launch_dependents
 
 from kernels.moe.item_order import down_position, grouped, tile_rows, tiles_of
 
@@ -139,8 +140,15 @@ def place_kernel(
     ITEMS: tl.constexpr, N1: tl.constexpr, WIDTH1: tl.constexpr, N2: tl.constexpr,
     WIDTH2: tl.constexpr, EARLY: tl.constexpr,
     COMBINE_TOKENS: tl.constexpr, GROUP: tl.constexpr, WRITE: tl.constexpr, SPAN: tl.constexpr,
+    OVERLAPPED: tl.constexpr,
 ):  # fmt: skip
-    """Scatter one block of choices; all programs, more than blocks, share the tiles and items."""
+    """Scatter one block of choices; all programs, more than blocks, share the tiles and items.
+
+    OVERLAPPED lets the next launch begin once all programs run; it has to wait for their end itself
+    before it reads what they write (programmatic dependent launch, sm_90 and newer).
+    """
+    if OVERLAPPED:
+        gdc_launch_dependents()
     program = tl.program_id(0)
     programs = tl.num_programs(0)
     expert = tl.arange(0, EXPERTS)

@@ -203,5 +203,5 @@ def launch(
         tile.stages, tile.tail_stages, tile.producer_registers,
         shape.body, shape.tail, shape.body_1, shape.body_2, shape.tail_1, shape.tail_2,
         activate, 0 if trace is None else trace.shape[1],
-        num_warps=8,
+        num_warps=8, launch_pdl=True,
     )  # fmt: skip

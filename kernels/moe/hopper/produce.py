@@ -6,6 +6,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
+from triton.language.extra.cuda import gdc_wait
 
 from kernels.moe.hopper.items import (
     BK,
@@ -84,6 +85,7 @@ def produce(
     body_row = gl.arange(0, BM, layout=ROW)
     tail_row = gl.arange(0, BT, layout=ROW)
     inner = gl.arange(0, BK, layout=gl.SliceLayout(0, COPY))
+    gdc_wait()  # until here the launch may run beside the one that writes the table
     first = gl.load(first_ptr)
     last = gl.load(last_ptr)
     step = 0
