@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -69,7 +70,7 @@ def compare(
     import torch
 
     from kernels.moe.layer import moe, reserve
-    from kernels.moe.peers import ALL, UnavailableError
+    from kernels.moe.peers import FailedError, UnavailableError, ready
     from kernels.moe.schedule import build
     from kernels.timing.evidence import kernel_names
     from kernels.timing.rounds import Timed, interleave
@@ -93,12 +94,20 @@ def compare(
             includes=("schedule",),
         ),
     ]
+    passed = True
+    problem.fresh(0)
     for name in peers:
         try:
-            peer = ALL[name](problem.unquantised())
+            peer = ready(name, problem.unquantised())
         except UnavailableError as reason:
             print(f"skip  {name}: {reason}")
             record(f"e2e.{name}", None, "us", status="skipped", note=str(reason))
+            continue
+        except FailedError as reason:
+            print(f"WRONG {name}: {reason}")
+            traceback.print_exception(reason.__cause__)
+            record(f"e2e.{name}", None, "us", status="error", note=str(reason))
+            passed = False
             continue
 
         def run(peer_name: str = name, run_peer: object = peer.run) -> None:
@@ -107,7 +116,6 @@ def compare(
         timed.append(Timed(name, run, problem.fresh, peer.graph, ("everything",)))
     samples = interleave(timed, rounds)
 
-    passed = True
     problem.fresh(rounds - 1)
     truth = problem.reference()
     unrounded = problem.unquantised().reference() if problem.scaled and len(outs) > 1 else truth

@@ -23,6 +23,10 @@ class UnavailableError(Exception):
     """The peer cannot run here; the message says why."""
 
 
+class FailedError(Exception):
+    """The peer is here, and raised when it was loaded or run; the message says what."""
+
+
 @dataclass(frozen=True)
 class Peer:
     """Another layer: `run` computes it from the problem's operands as they are.
@@ -71,7 +75,7 @@ def eager_loop(problem: Problem) -> Peer:
 
 def grouped_mm(problem: Problem) -> Peer:
     """torch's grouped GEMM between torch's sort and Triton glue (activation, combination)."""
-    _require_all_valid(problem)
+    _require_all_valid(problem, "grouped_mm")
     multiply = _grouped_mm()
     shape, x = problem.shape, problem.x
     rows = torch.tensor([shape.tokens * shape.top_k], dtype=torch.int32, device=x.device)
@@ -100,7 +104,7 @@ def grouped_mm(problem: Problem) -> Peer:
 
 def grouped_mm_compiled(problem: Problem) -> Peer:
     """The same with torch glue, under torch.compile."""
-    _require_all_valid(problem)
+    _require_all_valid(problem, "grouped_mm")
     multiply = _grouped_mm()
     shape = problem.shape
 
@@ -127,6 +131,7 @@ def grouped_mm_compiled(problem: Problem) -> Peer:
 def vllm(problem: Problem) -> Peer:
     """vLLM's Triton fused MoE, with whichever config its version ships for this size."""
     _require_package("vllm")
+    _require_all_valid(problem, "vllm")
     from vllm.model_executor.layers.fused_moe import fused_experts
 
     return Peer(
@@ -140,6 +145,7 @@ def vllm(problem: Problem) -> Peer:
 def sglang(problem: Problem) -> Peer:
     """SGLang's Triton fused MoE."""
     _require_package("sglang")
+    _require_all_valid(problem, "sglang")
     try:
         from sglang.srt.layers.moe.fused_moe_triton.fused_moe import fused_experts_impl
     except ImportError as moved:
@@ -153,9 +159,14 @@ def sglang(problem: Problem) -> Peer:
 
 
 def triton_kernels(problem: Problem) -> Peer:
-    """OpenAI's triton_kernels; its routing differs between releases, so only a known one runs."""
-    version = _require_package("triton_kernels")
-    raise UnavailableError(f"no adapter for triton_kernels {version} has been tested yet")
+    """OpenAI's triton_kernels, sorting and reduction its own, in the one release known here."""
+    _require_all_valid(problem, "triton_kernels")
+    from kernels.moe.peer_triton_kernels import NotThisReleaseError, adapter
+
+    try:
+        return Peer("triton_kernels", adapter(problem))
+    except NotThisReleaseError as other:
+        raise UnavailableError(str(other)) from other
 
 
 ALL: dict[str, Callable[[Problem], Peer]] = {
@@ -167,6 +178,23 @@ ALL: dict[str, Callable[[Problem], Peer]] = {
     "sglang": sglang,
     "triton_kernels": triton_kernels,
 }
+
+
+def ready(name: str, problem: Problem) -> Peer:
+    """A peer that has run once: another project's failure must not cost the others their times.
+
+    Raises:
+        UnavailableError: it is not here, or not for this call.
+        FailedError: it raised, at its import or when it ran.
+    """
+    try:
+        peer = ALL[name](problem)
+        peer.run()
+    except UnavailableError:
+        raise
+    except Exception as error:
+        raise FailedError(f"{type(error).__name__}: {error}".splitlines()[0]) from error
+    return peer
 
 
 def _grouped_mm() -> Callable[..., torch.Tensor]:
@@ -184,11 +212,11 @@ def _sorted_by_expert(problem: Problem) -> tuple[torch.Tensor, torch.Tensor]:
     return order, torch.searchsorted(flat, experts, right=True).int()
 
 
-def _require_all_valid(problem: Problem) -> None:
+def _require_all_valid(problem: Problem, name: str) -> None:
     if any((routing.ids < 0).any() for routing in problem.routings):
-        raise UnavailableError("grouped_mm has no notion of dropped choices")
+        raise UnavailableError(f"{name} is asked for calls without dropped choices only")
     if problem.x.dtype is not torch.bfloat16:
-        raise UnavailableError(f"grouped_mm takes bfloat16, not {problem.x.dtype}")
+        raise UnavailableError(f"{name} is asked for bfloat16 only, not {problem.x.dtype}")
 
 
 def _require_package(name: str) -> str:

@@ -1,0 +1,121 @@
+"""Other projects' layers: what is missing, what fails, and our parts of an adapter, interpreted.
+
+The projects themselves need a GPU and are not installed here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from typing import Any
+
+import pytest
+
+pytest.importorskip("triton", reason="Triton has no build for this platform")
+
+import torch
+import triton
+import triton.language as tl
+
+from kernels.backend import BACKEND
+from kernels.moe import bench, peer_triton_kernels, peers
+from kernels.moe.peers import FailedError, Peer, UnavailableError, ready
+from kernels.moe.problem import draw_problem
+from kernels.moe.shapes import Shape
+
+SHAPE = Shape(tokens=5, top_k=2, experts=40, hidden=64, inter=32)
+
+
+@triton.jit
+def pairs_kernel(x_ptr, y_ptr, rows: tl.constexpr, pairs: tl.constexpr):
+    row = tl.arange(0, rows)[:, None]
+    tile = tl.load(x_ptr + row * pairs * 2 + tl.arange(0, pairs * 2)[None, :])
+    hidden = peer_triton_kernels.silu_of_pairs(tile)
+    tl.store(y_ptr + row * pairs + tl.arange(0, pairs)[None, :], hidden)
+
+
+@pytest.fixture
+def problem() -> Any:
+    return draw_problem(SHAPE, "uniform", torch.bfloat16, 0)
+
+
+def test_pairs_of_columns_become_silu_of_the_gate_times_up() -> None:
+    x = torch.randn(4, 16, device=BACKEND.device)
+    y = torch.full((4, 8), float("nan"), device=BACKEND.device)
+
+    pairs_kernel[(1,)](x, y, 4, 8)
+
+    torch.testing.assert_close(y, torch.nn.functional.silu(x[:, 0::2]) * x[:, 1::2])
+
+
+def test_chosen_experts_become_bits(problem: Any) -> None:
+    bits = torch.full((SHAPE.tokens, 2), -1, dtype=torch.int32, device=BACKEND.device)
+
+    peer_triton_kernels.pack_kernel[(SHAPE.tokens,)](problem.ids, bits, 2, TOP_K=2, WORDS=2)
+
+    for token, words in enumerate(bits.tolist()):
+        held = {32 * w + b for w in range(2) for b in range(32) if words[w] >> b & 1}
+        assert held == set(problem.ids[token].tolist())
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [({}, "no module triton_kernels.matmul_ogs"), ({"matmul_ogs": 0}, "has no FnSpecs")],
+)
+def test_another_project_or_release_of_the_name_is_not_taken(
+    held: dict[str, int], said: str, problem: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "triton_kernels", types.ModuleType("triton_kernels"))
+    if held:
+        module = types.ModuleType("triton_kernels.matmul_ogs")
+        vars(module).update(held)
+        monkeypatch.setitem(sys.modules, "triton_kernels.matmul_ogs", module)
+
+    with pytest.raises(UnavailableError, match=said):
+        ready("triton_kernels", problem)
+
+
+@pytest.mark.parametrize("name", ["grouped_mm", "triton_kernels"])
+def test_dropped_choices_are_not_asked_of_a_peer(name: str) -> None:
+    masked = draw_problem(Shape(64, 2, 8, 64, 32), "masked", torch.bfloat16, 0)
+
+    with pytest.raises(UnavailableError, match="without dropped choices"):
+        ready(name, masked)
+
+
+def _broken(problem: Any) -> Peer:
+    def run() -> Any:
+        raise OSError("libother.so: not found\nsecond line")
+
+    return Peer("eager", run)
+
+
+def test_a_failing_peer_says_what_it_raised(problem: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(peers.ALL, "eager", _broken)
+
+    with pytest.raises(FailedError, match=r"^OSError: libother\.so: not found$") as told:
+        ready("eager", problem)
+
+    assert isinstance(told.value.__cause__, OSError)
+
+
+def test_a_failing_peer_is_an_error_and_costs_the_others_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(peers.ALL, "bf16", _broken)
+
+    code = bench.main(["--shape", "tiny", "--rounds", "1", "--peers", "bf16", "eager"])
+
+    out, err = capsys.readouterr()
+    told = {row["metric"]: row for row in map(json.loads, filter(_is_record, out.splitlines()))}
+    assert code == 1
+    assert told["e2e.bf16"]["status"] == "error"
+    assert told["e2e.bf16"]["note"].startswith("OSError")
+    assert told["e2e"]["value"] > 0
+    assert told["e2e.eager"]["value"] > 0
+    assert "Traceback" in err
+
+
+def _is_record(line: str) -> bool:
+    return line.startswith("{")
