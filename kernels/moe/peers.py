@@ -6,6 +6,7 @@ A peer that is not there is skipped and says why. Nothing of them is copied here
 from __future__ import annotations
 
 import importlib.metadata
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -132,6 +133,7 @@ def vllm(problem: Problem) -> Peer:
     """vLLM's Triton fused MoE, with whichever config its version ships for this size."""
     _require_package("vllm")
     _require_all_valid(problem, "vllm")
+    _name_gpus_by_number()
     from vllm.model_executor.layers.fused_moe import fused_experts
 
     return Peer(
@@ -217,6 +219,17 @@ def _require_all_valid(problem: Problem, name: str) -> None:
         raise UnavailableError(f"{name} is asked for calls without dropped choices only")
     if problem.x.dtype is not torch.bfloat16:
         raise UnavailableError(f"{name} is asked for bfloat16 only, not {problem.x.dtype}")
+
+
+def _name_gpus_by_number() -> None:
+    """vLLM 0.21 reads CUDA_VISIBLE_DEVICES itself and fails on the UUIDs that a run puts there.
+
+    CUDA has read the variable by then, so this changes what vLLM reads and nothing else.
+    """
+    torch.cuda.init()
+    numbers = os.environ.get("ORCH_GPU_INDICES")
+    if numbers:
+        os.environ.update(CUDA_DEVICE_ORDER="PCI_BUS_ID", CUDA_VISIBLE_DEVICES=numbers)
 
 
 def _require_package(name: str) -> str:

@@ -13,7 +13,7 @@ from orchestrator.agent.plan import Job, Plan
 # Of the shell that started the agent; a step starts from a clean state.
 _NOT_INHERITED = ("PWD", "OLDPWD", "SHLVL", "_")
 # Of the step of another run, when the agent was started by one.
-_OF_ANOTHER_STEP = ("ORCH_GUARDS", "ORCH_POINT_")
+_OF_ANOTHER_STEP = ("ORCH_GUARDS", "ORCH_GPU_INDICES", "ORCH_POINT_")
 
 
 def inherited() -> dict[str, str]:
@@ -72,6 +72,7 @@ def of_job(
     if job.guards:
         env["ORCH_GUARDS"] = ",".join(job.guards)
     env.update(leases.variables(gpus))
+    env.update(leases.indices(gpus))
     return env
 
 

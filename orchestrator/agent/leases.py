@@ -81,6 +81,16 @@ def variables(gpus: Sequence[Gpu]) -> dict[str, str]:
     return {"HIP_VISIBLE_DEVICES": ",".join(str(gpu["index"]) for gpu in gpus)}
 
 
+def indices(gpus: Sequence[Gpu]) -> dict[str, str]:
+    """The same GPUs by their number on the host, for programs that take no UUID.
+
+    A slice of a GPU has no number of its own, so there is none for it.
+    """
+    if not gpus or any(str(gpu["uuid"]).startswith("MIG-") for gpu in gpus):
+        return {}
+    return {"ORCH_GPU_INDICES": ",".join(str(gpu["index"]) for gpu in gpus)}
+
+
 def _take(
     gpus: Sequence[Gpu], count: int, folder: str, holder: str, stack: ExitStack
 ) -> tuple[list[Gpu], list[str]]:

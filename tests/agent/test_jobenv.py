@@ -66,6 +66,8 @@ def test_a_leased_gpu_is_the_only_one_in_sight_whatever_was_set_before() -> None
     env = of_job({"CUDA_VISIBLE_DEVICES": "0,1,2"}, [{"index": 1, "uuid": uuid}])
 
     assert env["CUDA_VISIBLE_DEVICES"] == uuid
+    assert env["ORCH_GPU_INDICES"] == "1"
+    assert "ORCH_GPU_INDICES" not in of_job({})
 
 
 def test_guards_are_named_only_where_there_are_some() -> None:

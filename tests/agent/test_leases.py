@@ -242,4 +242,10 @@ class TestVariables:
         assert leases.variables(both) == {"HIP_VISIBLE_DEVICES": "1,3"}
 
     def test_none_without_a_gpu(self) -> None:
-        assert leases.variables([]) == {}
+        assert leases.variables([]) == leases.indices([]) == {}
+
+    def test_numbers_are_told_beside_but_not_of_a_slice(self) -> None:
+        whole, slice_ = "GPU-7f0c1e2a-1111-2222-3333-444455556666", "MIG-7f0c1e2a"
+
+        assert leases.indices([gpu(3, uuid=whole), gpu(1)]) == {"ORCH_GPU_INDICES": "3,1"}
+        assert leases.indices([gpu(3, uuid=whole), gpu(0, uuid=slice_)]) == {}

@@ -6,6 +6,7 @@ The projects themselves need a GPU and are not installed here.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import types
 from typing import Any
@@ -82,6 +83,23 @@ def test_dropped_choices_are_not_asked_of_a_peer(name: str) -> None:
 
     with pytest.raises(UnavailableError, match="without dropped choices"):
         ready(name, masked)
+
+
+@pytest.mark.parametrize(("told", "left"), [("3", "3"), (None, "GPU-7f0c1e2a")])
+def test_vllm_is_told_of_gpus_by_number_where_the_run_knows_them(
+    told: str | None, left: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "init", lambda: None)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-7f0c1e2a")
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    monkeypatch.delenv("ORCH_GPU_INDICES", raising=False)
+    if told:
+        monkeypatch.setenv("ORCH_GPU_INDICES", told)
+
+    peers._name_gpus_by_number()
+
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == left
+    assert (os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID") == bool(told)
 
 
 def _broken(problem: Any) -> Peer:
