@@ -30,7 +30,11 @@ def main() -> None:
     # One command is short: most of its objects live to its end, and looking for the others costs.
     gc.set_threshold(50_000)
     try:
+        _require_a_place()
         _leave(_call())
+    except KeyboardInterrupt:
+        # Before the command has begun; it has an answer of its own to Ctrl-C.
+        sys.exit(DETACHED)
     except OrchError as error:
         _say_error(str(error), error.detail)
         sys.exit(error.exit_code)
@@ -47,6 +51,20 @@ def main() -> None:
             sys.exit(InputError.exit_code)
         _say_error("`orch` is broken; report this", traceback.format_exc())
         sys.exit(InternalError.exit_code)
+
+
+def _require_a_place() -> None:
+    """Fail in a line where every path would fail with a traceback.
+
+    Raises:
+        InputError: the current directory has been deleted.
+    """
+    try:
+        os.getcwd()
+    except FileNotFoundError as gone:
+        raise InputError(
+            "the current directory has been deleted", fix="change to one that exists"
+        ) from gone
 
 
 def _leave(code: int) -> NoReturn:

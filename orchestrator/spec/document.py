@@ -16,6 +16,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.scalarbool import ScalarBoolean
 from ruamel.yaml.scalarfloat import ScalarFloat
 from ruamel.yaml.scalarint import ScalarInt
@@ -78,6 +79,8 @@ def parse(text: str, file: str) -> Document:
         node = reader.load(text)
     except MarkedYAMLError as error:
         raise SpecError([_syntax_problem(error, file)]) from error
+    except ReaderError as error:
+        raise SpecError([_forbidden_character(error, text, file)]) from error
     except (YAMLError, ValueError) as error:
         raise SpecError([Problem(f"not YAML: {error}", file=file, line=1, column=1)]) from error
     if not isinstance(node, CommentedMap):
@@ -86,6 +89,18 @@ def parse(text: str, file: str) -> Document:
     values: dict[NodePath, Place] = {}
     keys: dict[NodePath, Place] = {}
     return Document(file, _plain(node, (), values, keys), values, keys)
+
+
+def _forbidden_character(error: ReaderError, text: str, file: str) -> Problem:
+    before = text[: error.position]
+    return Problem(
+        f"the character U+{ord(text[error.position]):04X} may not stand in YAML",
+        "text without control characters",
+        "remove it, or write it as an escape between double quotes",
+        file,
+        before.count("\n") + 1,
+        len(before) - (before.rfind("\n") + 1) + 1,
+    )
 
 
 def _syntax_problem(error: MarkedYAMLError, file: str) -> Problem:

@@ -362,16 +362,57 @@ def test_a_bug_of_ours_is_told_apart_from_the_users_mistakes(project: Project) -
         "main()\n"
     )
 
-    done = subprocess.run(
+    done = _program(project, program)
+
+    assert done.returncode == 70
+    assert "`orch` is broken; report this" in done.stderr
+    assert "Traceback" in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows lets nobody delete a directory in use")
+def test_a_deleted_current_directory_is_told_in_a_line(project: Project) -> None:
+    program = (
+        "import os, sys\n"
+        "os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')\n"
+        "sys.argv = ['orch', 'ls']\n"
+        "from orchestrator.cli import main\n"
+        "main()\n"
+    )
+
+    done = _program(project, program)
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "orch: the current directory has been deleted; fix: change to one that exists\n"
+    )
+
+
+def test_ctrl_c_before_a_command_has_begun_shows_no_traceback(project: Project) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "class Impatient:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'orchestrator.cli.app':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Impatient())\n"
+        "sys.argv = ['orch', 'ls']\n"
+        "from orchestrator.cli import main\n"
+        "main()\n"
+    )
+
+    done = _program(project, program)
+
+    assert done.returncode == 130
+    assert done.stderr == ""
+
+
+def _program(project: Project, program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-c", program],
         cwd=project.path,
-        env={**project.env, "PATH": "/usr/bin"},
+        env={**project.env, "PATH": "/usr/bin", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-
-    assert done.returncode == 70
-    assert "`orch` is broken; report this" in done.stderr
-    assert "Traceback" in done.stderr

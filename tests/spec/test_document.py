@@ -76,6 +76,16 @@ def test_what_is_not_yaml_is_an_error_with_a_line(text: str) -> None:
         parse(text, "f.yaml")
 
 
+@pytest.mark.parametrize(("character", "name"), [("\0", "U+0000"), ("\x07", "U+0007")])
+def test_a_character_that_yaml_forbids_is_named_with_its_place(character: str, name: str) -> None:
+    with pytest.raises(SpecError, match="may not stand in YAML") as told:
+        parse(f"experiment: x\nsteps:\n  - run: e{character}cho\n", "e.yaml")
+
+    (problem,) = told.value.problems
+    assert (problem.line, problem.column) == (3, 11)
+    assert name in problem.what
+
+
 def test_a_tag_of_another_language_constructs_nothing() -> None:
     document = parse("a: !!python/object/apply:os.system [touch, x]\n", "f.yaml")
 
