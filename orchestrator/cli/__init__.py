@@ -8,6 +8,7 @@ import gc
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import NoReturn
 
 from orchestrator.errors import InputError, InternalError, OrchError
@@ -60,7 +61,7 @@ def _require_a_place() -> None:
         InputError: the current directory has been deleted.
     """
     try:
-        os.getcwd()
+        Path.cwd()
     except FileNotFoundError as gone:
         raise InputError(
             "the current directory has been deleted", fix="change to one that exists"
