@@ -38,5 +38,7 @@ def meet_twice() -> None:
 
 
 def _double(backend: Any, stages: dict[str, Any], options: Any, language: Any, arch: Any) -> None:
-    make = stages["ptx"]
+    make = stages.get("ptx")
+    if make is None:  # another vendor's kernel, which has no such barrier
+        return
     stages["ptx"] = lambda source, metadata: met_twice(make(source, metadata))

@@ -115,12 +115,17 @@ def call_of(args: argparse.Namespace) -> tuple[Problem, Config]:
     """Operands of the asked call, drawn, and the variant to run.
 
     Raises:
-        NoSuchCallError: there is no such call, or the variant cannot run it here.
+        NoSuchCallError: there is no such call, no memory for it, or the variant cannot run it here.
     """
     from kernels.moe.layer import chosen_config
     from kernels.moe.problem import draw_problem
 
-    problem = draw_problem(shape_of(args), args.routing, DTYPES[args.dtype], args.seed)
+    shape = shape_of(args)
+    try:
+        problem = draw_problem(shape, args.routing, DTYPES[args.dtype], args.seed)
+    except (RuntimeError, TypeError, OverflowError, MemoryError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise NoSuchCallError(f"no room for the operands of {shape}: {reason}") from error
     chosen = chosen_config(problem.shape, problem.x, problem.w13, problem.w2)
     return problem, config_of(args, chosen)
 

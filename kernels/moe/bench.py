@@ -96,17 +96,17 @@ def compare(
     ]
     passed = True
     problem.fresh(0)
-    for name in peers:
+    for name in dict.fromkeys(peers):
         try:
             peer = ready(name, problem.unquantised())
         except UnavailableError as reason:
             print(f"skip  {name}: {reason}")
-            record(f"e2e.{name}", None, "us", status="skipped", note=str(reason))
+            leave_out(name, "skipped", str(reason))
             continue
         except FailedError as reason:
             print(f"WRONG {name}: {reason}")
             traceback.print_exception(reason.__cause__)
-            record(f"e2e.{name}", None, "us", status="error", note=str(reason))
+            leave_out(name, "error", str(reason))
             passed = False
             continue
 
@@ -138,6 +138,12 @@ def compare(
     print(f"      launched: {', '.join(names) or 'nothing on a GPU'}")
     record("kernels", ",".join(names) or "none")
     return passed
+
+
+def leave_out(name: str, status: str, reason: str) -> None:
+    """Record why a peer has no time, and so no ratio."""
+    record(f"e2e.{name}", None, "us", status=status, note=reason)
+    record(f"ratio.{name}", None, "1", status=status, note=reason)
 
 
 def tell(name: str, samples: Samples, out: object, truth: object, bound: float) -> bool:

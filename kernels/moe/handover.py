@@ -29,6 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     import torch
 
+    arch = torch.cuda.get_device_capability()
+    if torch.version.cuda is None or arch[0] != 9:
+        print(f"error: these kernels are for sm_90; this GPU is {torch.cuda.get_device_name()}")
+        return 2
     from kernels.moe.handover_kernel import hand_over
 
     if args.meet_twice:

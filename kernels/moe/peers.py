@@ -18,6 +18,7 @@ from kernels.moe import grouped_gemm
 from kernels.moe.layer import chosen_config, moe
 from kernels.moe.problem import Problem
 from kernels.moe.workspace import reserve
+from kernels.timing.rounds import captured
 
 
 class UnavailableError(Exception):
@@ -105,7 +106,7 @@ def grouped_mm(problem: Problem) -> Peer:
 
 def grouped_mm_compiled(problem: Problem) -> Peer:
     """The same with torch glue, under torch.compile."""
-    _require_all_valid(problem, "grouped_mm")
+    _require_all_valid(problem, "grouped_mm_compiled")
     multiply = _grouped_mm()
     shape = problem.shape
 
@@ -132,6 +133,7 @@ def grouped_mm_compiled(problem: Problem) -> Peer:
 def vllm(problem: Problem) -> Peer:
     """vLLM's Triton fused MoE, with whichever config its version ships for this size."""
     _require_package("vllm")
+    _require_gpu("vllm")
     _require_all_valid(problem, "vllm")
     _name_gpus_by_number()
     from vllm.model_executor.layers.fused_moe import fused_experts
@@ -147,6 +149,7 @@ def vllm(problem: Problem) -> Peer:
 def sglang(problem: Problem) -> Peer:
     """SGLang's Triton fused MoE."""
     _require_package("sglang")
+    _require_gpu("sglang")
     _require_all_valid(problem, "sglang")
     try:
         from sglang.srt.layers.moe.fused_moe_triton.fused_moe import fused_experts_impl
@@ -166,9 +169,11 @@ def triton_kernels(problem: Problem) -> Peer:
     from kernels.moe.peer_triton_kernels import NotThisReleaseError, adapter
 
     try:
-        return Peer("triton_kernels", adapter(problem))
+        run = adapter(problem)
     except NotThisReleaseError as other:
         raise UnavailableError(str(other)) from other
+    _require_gpu("triton_kernels")
+    return Peer("triton_kernels", run)
 
 
 ALL: dict[str, Callable[[Problem], Peer]] = {
@@ -183,20 +188,33 @@ ALL: dict[str, Callable[[Problem], Peer]] = {
 
 
 def ready(name: str, problem: Problem) -> Peer:
-    """A peer that has run once: another project's failure must not cost the others their times.
+    """A peer that was tried as it will be timed, so that its failure costs the others no time.
 
     Raises:
         UnavailableError: it is not here, or not for this call.
-        FailedError: it raised, at its import or when it ran.
+        FailedError: it raised, at its import or when it ran, or gave no output of the right size.
     """
     try:
         peer = ALL[name](problem)
-        peer.run()
+        _try(peer, problem.x.shape)
     except UnavailableError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise FailedError(f"{type(error).__name__}: {error}".splitlines()[0]) from error
     return peer
+
+
+def _try(peer: Peer, size: torch.Size) -> None:
+    for _ in range(2):
+        out = peer.run()
+        if not isinstance(out, torch.Tensor) or out.shape != size:
+            given = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
+            raise TypeError(f"it returned {given}, not a tensor of {tuple(size)}")
+    if torch.cuda.is_available():
+        if peer.graph:
+            captured(peer.run)()
+        # A fault of its kernels shows up here, not in the others' rounds.
+        torch.cuda.synchronize()
 
 
 def _grouped_mm() -> Callable[..., torch.Tensor]:
@@ -224,12 +242,18 @@ def _require_all_valid(problem: Problem, name: str) -> None:
 def _name_gpus_by_number() -> None:
     """vLLM 0.21 reads CUDA_VISIBLE_DEVICES itself and fails on the UUIDs that a run puts there.
 
-    CUDA has read the variable by then, so this changes what vLLM reads and nothing else.
+    CUDA has read the variable by then: this changes what vLLM reads, and what processes started
+    from here on see, which is the same GPUs.
     """
     torch.cuda.init()
     numbers = os.environ.get("ORCH_GPU_INDICES")
     if numbers:
         os.environ.update(CUDA_DEVICE_ORDER="PCI_BUS_ID", CUDA_VISIBLE_DEVICES=numbers)
+
+
+def _require_gpu(name: str) -> None:
+    if not torch.cuda.is_available():
+        raise UnavailableError(f"{name} is asked for on a GPU only, and there is none here")
 
 
 def _require_package(name: str) -> str:

@@ -3,10 +3,10 @@
     python -m kernels.moe.races
 
 Each subject runs in a process of its own under racecheck, barriers between partitions met twice
-(`kernels.dispatch`). The layer, and of the kernels of `kernels.moe.handover` those that wait, must
-have no report; the one that does not wait must have some, or the tool would see nothing. Two more
-are told beside them and judged by nobody: what an empty kernel gives as Triton builds it, and a
-hand-over in which one thread arrives for all. Exits 1 unless all is so. Needs a GPU of sm_90.
+(`kernels.dispatch`). The layer in three variants, and of the kernels of `kernels.moe.handover`
+those that wait, must have no report; the one that does not wait must have some, or the tool would
+see nothing. Of two more only the count is asked: what an empty kernel gives as Triton builds it,
+and a hand-over in which one thread arrives for all. Exits 1 unless all is so. Needs a GPU of sm_90.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import IO
 
 from kernels.backend import BACKEND, Backend
 from kernels.timing.record import record
@@ -29,13 +30,17 @@ from kernels.timing.record import record
 SANITIZER = "compute-sanitizer"
 # With indirect dependencies the tool follows what one mbarrier orders through another.
 WATCHED = (SANITIZER, "--tool", "racecheck", "--racecheck-indirect-barrier-dependency")
-DEADLINE_S = 120
+DEADLINE_S = 60
 ENDING_S = 10
 LAYER = (
     "kernels.moe.check", "--path", "hopper", "--tokens", "40", "--top-k", "2", "--experts", "5",
     "--hidden", "256", "--inter", "128", "--routing", "masked", "--repeats", "1", "--meet-twice",
 )  # fmt: skip
-_SUMMARY = re.compile(r"RACECHECK SUMMARY: \d+ hazards? displayed \((\d+) errors?")
+# What longer experts get, where this size would get 64 rows and a ring of five.
+LONG = ("--rows", "128", "--stages", "4")
+_SUMMARY = re.compile(
+    r"RACECHECK SUMMARY: \d+ hazards? displayed \((\d+) errors?, (\d+) warnings?\)"
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,8 @@ SUBJECTS = (
     Subject("awaited", hand_over("awaited", "--meet-twice"), reported=False),
     Subject("hasty", hand_over("hasty", "--meet-twice"), reported=True),
     Subject("layer", LAYER, reported=False),
+    Subject("layer_128", (*LAYER, *LONG, "--tail", "32"), reported=False),
+    Subject("layer_wide", (*LAYER, *LONG, "--tail", "64", "--wide"), reported=False),
     Subject("empty_met_once", hand_over("empty"), reported=None),
     Subject("spoken_for", hand_over("spoken_for", "--meet-twice"), reported=None),
 )
@@ -105,23 +112,37 @@ def reports(subject: Subject) -> int:
     command = [*WATCHED, sys.executable, "-m", *subject.module]
     # A file, since what the tool watches would hold a pipe open after the tool is killed.
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-        watched = subprocess.Popen(
-            command, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
-        )
         try:
-            exit_code = watched.wait(DEADLINE_S)
-        except subprocess.TimeoutExpired as late:
-            raise NotToldError(f"no verdict within {DEADLINE_S} s") from late
+            exit_code = watch(command, said)
         finally:
-            end(watched)
             said.seek(0)
             text = said.read()
             print(text, end="", flush=True)
     return counted(text, exit_code)
 
 
+def watch(command: Sequence[str], said: IO[str]) -> int:
+    """Run the tool until it ends or its deadline; its exit code.
+
+    Raises:
+        NotToldError: it cannot be started, or does not end.
+    """
+    try:
+        watched = subprocess.Popen(
+            command, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    except OSError as error:
+        raise NotToldError(f"{SANITIZER} cannot be started: {error.strerror}") from error
+    try:
+        return watched.wait(DEADLINE_S)
+    except subprocess.TimeoutExpired as late:
+        raise NotToldError(f"no verdict within {DEADLINE_S} s") from late
+    finally:
+        end(watched)
+
+
 def end(watched: subprocess.Popen[bytes]) -> None:
-    """Kill the tool and all it has started.
+    """Kill the tool and its process group; what has left the group is for whoever runs this.
 
     Raises:
         NotToldError: it cannot be killed; a kernel that hangs can keep its process alive.
@@ -135,17 +156,18 @@ def end(watched: subprocess.Popen[bytes]) -> None:
 
 
 def counted(said: str, exit_code: int) -> int:
-    """The number in the tool's last line.
+    """Errors and warnings in the tool's last summary.
 
     Raises:
         NotToldError: there is none, or the watched program did not end well.
     """
     if exit_code:
         raise NotToldError(f"what was watched ended with exit code {exit_code}")
-    found = _SUMMARY.search(said)
+    found = _SUMMARY.findall(said)
     if not found:
         raise NotToldError("the tool told no count")
-    return int(found[1])
+    errors, warnings = found[-1]
+    return int(errors) + int(warnings)
 
 
 if __name__ == "__main__":

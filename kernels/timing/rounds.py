@@ -106,7 +106,7 @@ def _on_gpu(variants: Sequence[Timed], rounds: int) -> dict[str, Samples]:
         for _ in range(WARM_UP_RUNS):
             timed.run()
         torch.cuda.synchronize()
-        replays[timed.name] = _captured(timed) if timed.graph else timed.run
+        replays[timed.name] = captured(timed.run) if timed.graph else timed.run
     results = {
         timed.name: Samples(timed, "graph" if timed.graph else "eager", "read_4x_l2")
         for timed in variants
@@ -127,10 +127,11 @@ def _on_gpu(variants: Sequence[Timed], rounds: int) -> dict[str, Samples]:
     return results
 
 
-def _captured(timed: Timed) -> Callable[[], None]:
+def captured(run: Callable[[], Any]) -> Callable[[], None]:
+    """The replay of a CUDA graph of `run`, which must have run before."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        timed.run()
+        run()
     return graph.replay
 
 

@@ -163,6 +163,8 @@ def test_barriers_are_met_twice_in_a_compiled_kernel_only(
         (["--top-k", "5"], "top-k 5 of 4 experts: a token cannot choose one twice"),
         (["--path", "portable", "--rows", "24"], "24 rows are not a power of two from 16 on"),
         (["--path", "portable", "--rows", "8"], "8 rows are not a power of two from 16 on"),
+        (["--tokens", "99999999999"], "no room for the operands of Shape(tokens=99999999999"),
+        (["--tokens", "99999999999999999999"], "no room for the operands"),
     ],
 )
 def test_a_call_that_cannot_be_is_refused_in_a_line(

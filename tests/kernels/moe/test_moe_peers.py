@@ -118,18 +118,59 @@ def test_a_failing_peer_says_what_it_raised(problem: Any, monkeypatch: pytest.Mo
     assert isinstance(told.value.__cause__, OSError)
 
 
+def _ends() -> Any:
+    raise SystemExit("bye")
+
+
+def _later(calls: list[int]) -> Any:
+    calls.append(1)
+    if len(calls) > 1:
+        raise OSError("second call")
+    return torch.zeros(SHAPE.tokens, SHAPE.hidden)
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (_ends, "SystemExit: bye"),
+        (lambda calls=[]: _later(calls), "OSError: second call"),
+        (lambda: None, "it returned NoneType, not a tensor of"),
+        (lambda: torch.zeros(3, 4), r"it returned \(3, 4\), not a tensor of"),
+    ],
+)
+def test_a_peer_is_tried_twice_and_its_output_looked_at(
+    run: Any, said: str, problem: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(peers.ALL, "eager", lambda _: Peer("eager", run))
+
+    with pytest.raises(FailedError, match=said):
+        ready("eager", problem)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU to ask it for")
+@pytest.mark.parametrize("name", ["vllm", "sglang"])
+def test_a_peer_for_gpus_is_not_asked_for_on_a_cpu(
+    name: str, problem: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "_require_package", lambda _: "0.21.0")
+
+    with pytest.raises(UnavailableError, match="on a GPU only"):
+        ready(name, problem)
+
+
 def test_a_failing_peer_is_an_error_and_costs_the_others_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(peers.ALL, "bf16", _broken)
 
-    code = bench.main(["--shape", "tiny", "--rounds", "1", "--peers", "bf16", "eager"])
+    code = bench.main(["--shape", "tiny", "--rounds", "1", "--peers", "bf16", "eager", "eager"])
 
     out, err = capsys.readouterr()
     told = {row["metric"]: row for row in map(json.loads, filter(_is_record, out.splitlines()))}
     assert code == 1
     assert told["e2e.bf16"]["status"] == "error"
     assert told["e2e.bf16"]["note"].startswith("OSError")
+    assert told["ratio.bf16"]["note"] == told["e2e.bf16"]["note"]
     assert told["e2e"]["value"] > 0
     assert told["e2e.eager"]["value"] > 0
     assert "Traceback" in err

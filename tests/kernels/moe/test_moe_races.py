@@ -17,10 +17,13 @@ from kernels.moe.races import NotToldError, Subject, counted, judge
 CLEAN = "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n"
 ONE = "========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)\n"
 MANY = "========= RACECHECK SUMMARY: 100 hazards displayed (121 errors, 0 warnings)\n"
+WARNED = "========= RACECHECK SUMMARY: 5 hazards displayed (0 errors, 5 warnings)\n"
 
 
-@pytest.mark.parametrize(("said", "count"), [(CLEAN, 0), (ONE, 1), (MANY, 121)])
-def test_the_errors_of_the_last_line_count_and_not_the_displayed(said: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("said", "count"), [(CLEAN, 0), (ONE, 1), (MANY, 121), (WARNED, 5), (ONE + CLEAN, 0)]
+)
+def test_errors_and_warnings_of_the_last_summary_count(said: str, count: int) -> None:
     assert counted("ok\n" + said, 0) == count
 
 
@@ -68,6 +71,17 @@ def test_a_subject_is_judged_by_what_it_must_be(
     told = json.loads(line)
     assert (told["metric"], told["value"]) == ("races.empty", value)
     assert (told["status"] == "ok") == (value is not None)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for the tool is a shell script")
+def test_a_tool_that_cannot_be_started_is_no_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool(tmp_path, "", monkeypatch)
+    (tmp_path / races.SANITIZER).write_text("#!/nowhere/sh\n", "utf-8")
+
+    with pytest.raises(NotToldError, match="cannot be started"):
+        races.reports(Subject("empty", ("kernels.moe.handover",), False))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for the tool is a shell script")
