@@ -9,6 +9,7 @@ from pathlib import Path
 
 from orchestrator.cli.places import project_of
 from orchestrator.errors import InputError
+from orchestrator.report.words import harmless
 from orchestrator.spec.expand import Prepared, prepare
 from orchestrator.spec.hosts import hosts_files, load_hosts
 from orchestrator.spec.model import did_you_mean
@@ -78,7 +79,7 @@ def _print_jobs(prepared: Prepared) -> None:
         print(f"  {job.id}  (deadline {show_duration(job.timeout_s)}{gpus})")
         command = job.run if isinstance(job.run, str) else " ".join(job.run)
         first = command.strip().splitlines()[0]
-        print(f"      {first}{' ...' if first != command.strip() else ''}")
+        print(f"      {harmless(first)}{' ...' if first != command.strip() else ''}")
 
 
 def _where(host: str, carrier: str | None) -> str:

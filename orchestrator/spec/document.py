@@ -8,7 +8,8 @@ from a path inside the document to its place in the file.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from orchestrator.errors import Problem, SpecError
 
 NodePath = tuple[str | int, ...]
 Place = tuple[int, int]
+
+_UNUSABLE = re.compile(r"[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,36 @@ def parse(text: str, file: str) -> Document:
         raise SpecError([Problem(what, "`key: value` lines at the top level", "", file, 1, 1)])
     values: dict[NodePath, Place] = {}
     keys: dict[NodePath, Place] = {}
-    return Document(file, _plain(node, (), values, keys), values, keys)
+    document = Document(file, _plain(node, (), values, keys), values, keys)
+    if unusable := list(_unusable(document)):
+        raise SpecError(unusable)
+    return document
+
+
+def _unusable(document: Document) -> Iterator[Problem]:
+    """Texts with NUL or half of a surrogate pair, which only an escape can bring into YAML."""
+    for path, text, of_key in _texts(document.data, ()):
+        if found := _UNUSABLE.search(text):
+            what = "a zero byte" if found[0] == "\0" else f"half a character (U+{ord(found[0]):X})"
+            yield document.problem(
+                path,
+                f"the text holds {what}, which no program can be given",
+                "text without one",
+                of_key=of_key,
+            )
+
+
+def _texts(data: Any, path: NodePath) -> Iterator[tuple[NodePath, str, bool]]:
+    """Every text with its path, and whether it is a key."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield (*path, key), key, True
+            yield from _texts(value, (*path, key))
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            yield from _texts(value, (*path, index))
+    elif isinstance(data, str):
+        yield path, data, False
 
 
 def _forbidden_character(error: ReaderError, text: str, file: str) -> Problem:

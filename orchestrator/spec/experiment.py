@@ -52,12 +52,6 @@ SignalName = Annotated[
 
 
 def _command(value: Any) -> Any:
-    if any(
-        "\0" in one
-        for one in (value if isinstance(value, list) else [value])
-        if isinstance(one, str)
-    ):
-        raise wrong("the command holds a zero byte, which ends it", "text without one")
     if isinstance(value, str):
         if value.strip():
             return value
@@ -117,7 +111,7 @@ class Step(Model):
     id: StepId
     """Name of the step, unique in the file."""
     run: Command
-    """A bash script (`bash -eo pipefail -c`), or a list of arguments run without a shell.
+    """A bash script (`bash --norc -eo pipefail -c`), or a list of arguments run without a shell.
     `{axis}` becomes the value of the point, shell-quoted; `{{axis}}` a literal `{axis}`."""
     needs: tuple[StepId, ...] = ()
     """Steps that must have passed; otherwise this one is skipped."""

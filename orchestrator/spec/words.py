@@ -34,8 +34,6 @@ def _as_scalar(value: Any) -> Any:
     if not isinstance(value, (str, int, float, bool)):
         kind = "empty" if value is None else f"a {type(value).__name__}"
         raise wrong(f"the value is {kind}", "text, a number, true or false")
-    if isinstance(value, str) and "\0" in value:
-        raise wrong("the text holds a zero byte, which no program can be given", "text without one")
     return value
 
 

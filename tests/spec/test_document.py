@@ -86,6 +86,25 @@ def test_a_character_that_yaml_forbids_is_named_with_its_place(character: str, n
     assert name in problem.what
 
 
+@pytest.mark.parametrize(
+    ("text", "place", "name"),
+    [
+        ('a:\n  - "x\\0y"\n', (2, 5), "a zero byte"),
+        ('a: "\\uD800"\n', (1, 4), "U+D800"),
+        ('a: 1\n"b\\0": 2\n', (2, 1), "a zero byte"),
+    ],
+)
+def test_a_text_that_no_command_line_can_hold_is_told(
+    text: str, place: tuple[int, int], name: str
+) -> None:
+    with pytest.raises(SpecError, match="which no program can be given") as told:
+        parse(text, "e.yaml")
+
+    (problem,) = told.value.problems
+    assert (problem.line, problem.column) == place
+    assert name in problem.what
+
+
 def test_a_tag_of_another_language_constructs_nothing() -> None:
     document = parse("a: !!python/object/apply:os.system [touch, x]\n", "f.yaml")
 
