@@ -20,7 +20,8 @@ def kernel_names(run: Callable[[], Any]) -> list[str]:
     if not torch.cuda.is_available():
         return []
     activities = [torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=activities) as profile:
+    # Without keeping events it warns at its end, and that is what a log's last lines then show.
+    with torch.profiler.profile(activities=activities, acc_events=True) as profile:
         run()
         torch.cuda.synchronize()
     names = {event.name: None for event in profile.events() if event.device_type.name == "CUDA"}
