@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import sys
 import traceback
@@ -21,6 +22,7 @@ from orchestrator.agent.plan import Plan
 _PAYLOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "payload")
 _GO = b"go"
 _READY = b"ready"
+_ENDING_S = 10.0
 
 
 class Refusal(Exception):
@@ -54,6 +56,7 @@ class Launch:
         os.close(go_read)
         os.close(ready_write)
         os.waitpid(child, 0)
+        self._under_way = True
 
     def go(self) -> None:
         """The tree is verified: begin. Returns when the journal says that the run has started.
@@ -65,6 +68,7 @@ class Launch:
         with contextlib.suppress(BrokenPipeError):
             os.write(self._go, _GO)
         os.close(self._go)
+        self._under_way = False
         with os.fdopen(self._ready, "rb") as ready:
             word = ready.read()
         if word != _READY:
@@ -72,13 +76,16 @@ class Launch:
             raise Refusal("no_start", f"the supervisor did not start: {text}")
 
     def abandon(self) -> None:
-        """End the supervisor before it began; harmless after `go`."""
-        for handle in (self._go, self._ready):
-            try:
-                os.close(handle)
-            except OSError:
-                # `go` closed it.
-                continue
+        """End the supervisor before it began, and wait for that a while; harmless after `go`.
+
+        Until it has ended it may still make files in a folder that is about to be removed.
+        """
+        if not self._under_way:
+            return
+        self._under_way = False
+        os.close(self._go)
+        select.select([self._ready], [], [], _ENDING_S)
+        os.close(self._ready)
 
 
 def _detach(body: Callable[[], None]) -> None:
@@ -113,6 +120,8 @@ def _supervise(
             return
         supervisor.announce()
     except BaseException as error:
+        if _is_abandoned(go):
+            shutil.rmtree(folder.path, ignore_errors=True)
         os.write(ready, f"{type(error).__name__}: {error}".encode("utf-8", "replace"))
         raise
     os.write(ready, _READY)
@@ -120,6 +129,12 @@ def _supervise(
     supervisor.run()
     os.close(lock)
     supervisor.provide_for_the_next_run()
+
+
+def _is_abandoned(go: int) -> bool:
+    """Whether nobody can say any more that the run shall begin."""
+    told, _, _ = select.select([go], [], [], 0)
+    return bool(told) and os.read(go, len(_GO)) != _GO
 
 
 def _redirect(log: str) -> None:
