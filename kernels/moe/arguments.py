@@ -78,7 +78,7 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def add_meet_twice(parser: argparse.ArgumentParser) -> None:
-    """The switch for a race detector, see `kernels.dispatch`."""
+    """The switch for a race detector, see `kernels.racecheck`."""
     parser.add_argument(
         "--meet-twice",
         action="store_true",

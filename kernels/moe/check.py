@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if BACKEND is not Backend.GPU:
             print("error: --meet-twice is for a compiled kernel on a GPU; nothing was checked")
             return 2
-        from kernels.dispatch import meet_twice
+        from kernels.racecheck import meet_twice
 
         meet_twice()
     from kernels.moe.checks import all_checks, subject

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from kernels.backend import BACKEND, Backend
 from kernels.moe.arguments import add_meet_twice
 
+# In the order of the numbers that the kernel knows them by.
 KINDS = ("empty", "awaited", "spoken_for", "hasty")
 # Programs a launch: what a race detector sees depends on how warps happen to run.
 PROGRAMS = 64
@@ -36,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from kernels.moe.handover_kernel import hand_over
 
     if args.meet_twice:
-        from kernels.dispatch import meet_twice
+        from kernels.racecheck import meet_twice
 
         meet_twice()
     right = True

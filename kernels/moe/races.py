@@ -3,7 +3,7 @@
     python -m kernels.moe.races
 
 Each subject runs in a process of its own under racecheck, barriers between partitions met twice
-(`kernels.dispatch`). The layer in three variants, and of the kernels of `kernels.moe.handover`
+(`kernels.racecheck`). The layer in three variants, and of the kernels of `kernels.moe.handover`
 those that wait, must have no report; the one that does not wait must have some, or the tool would
 see nothing. Of two more only the count is asked: what an empty kernel gives as Triton builds it,
 and a hand-over in which one thread arrives for all. Exits 1 unless all is so. Needs a GPU of sm_90.

@@ -1,8 +1,8 @@
 """Warp specialisation as racecheck can follow it: the barriers of all warps, each met twice.
 
 Triton starts and ends the partitions of a kernel through a byte a warp in shared memory and
-`barrier.sync 1`, which the warps reach at two places of the program. racecheck of compute-sanitizer
-2025.3 reports the accesses on the two sides of one such barrier, in a kernel that does nothing
+`barrier.sync 1`, which the warps reach at two places of the program. racecheck of CUDA 13.0
+reports the accesses on the two sides of one such barrier, in a kernel that does nothing
 else too. Met twice in a row, it is followed: what is ordered is silent then, what is not is still
 reported (docs/kernels/moe-notes.md, 28). A second meeting orders nothing that the first did not.
 """

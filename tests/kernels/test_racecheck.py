@@ -11,14 +11,14 @@ import pytest
 
 pytest.importorskip("triton", reason="Triton has no build for this platform")
 
-from kernels.dispatch import met_twice
+from kernels.racecheck import met_twice
 
 COMPILE = """
 import sys
 import torch
 from kernels.gate.target import aim_at
 aim_at("sm_90")
-from kernels.dispatch import meet_twice
+from kernels.racecheck import meet_twice
 from kernels.moe.handover_kernel import hand_over
 if sys.argv[1] == "twice":
     meet_twice()
