@@ -8,6 +8,7 @@ from typing import Any, Mapping, Sequence
 from orchestrator.agent import leases, processes
 from orchestrator.agent.evidence import stack_signal
 from orchestrator.agent.layout import RunFolder
+from orchestrator.agent.offered import VARIABLES
 from orchestrator.agent.plan import Job, Plan
 
 # Of the shell that started the agent; a step starts from a clean state.
@@ -17,11 +18,15 @@ _OF_ANOTHER_STEP = ("ORCH_GUARDS", "ORCH_GPU_INDICES", "ORCH_POINT_")
 
 
 def inherited() -> dict[str, str]:
-    """What the agent itself was started with, as far as a step should see it."""
+    """What the agent itself was started with, as far as a step should see it.
+
+    Started by a step of another run, it does not take over that step's GPUs: they are taken.
+    """
+    taken = VARIABLES if "ORCH_GPU_INDICES" in os.environ else ()
     return {
         name: value
         for name, value in os.environ.items()
-        if name not in _NOT_INHERITED and not name.startswith(_OF_ANOTHER_STEP)
+        if name not in (*_NOT_INHERITED, *taken) and not name.startswith(_OF_ANOTHER_STEP)
     }
 
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import time
 from contextlib import ExitStack, contextmanager
 from typing import IO, Any, Callable, Iterator, Mapping, Sequence
 
 from orchestrator.agent.environment.processes import UNEXPLAINED_BYTES
 from orchestrator.agent.journal import now
+from orchestrator.agent.offered import is_nvidia
 
 _RETRY_S = 0.5
-_NVIDIA_UUID = re.compile(r"(GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27}")
 
 Gpu = Mapping[str, Any]
 Listing = Callable[[], Sequence[Gpu]]
@@ -37,12 +36,14 @@ def leased(
     list_gpus: Listing,
     deadline_s: float,
     cancelled: Callable[[], bool],
+    shown_by: str = "this host",
 ) -> Iterator[list[Gpu]]:
     """Hold `count` free GPUs; the value is what `list_gpus` says of each.
 
     Args:
         holder: who asks, written beside the lock.
-        list_gpus: the GPUs of this host, as `environment.visible_gpus` lists them.
+        list_gpus: the GPUs to choose from, as `environment.visible_gpus` lists them.
+        shown_by: who shows no more than those, for the refusal.
 
     Raises:
         NoGpu: the host has fewer GPUs, or they did not become free in time.
@@ -54,7 +55,8 @@ def leased(
     while True:
         gpus = list_gpus()
         if len(gpus) < count:
-            raise NoGpu(f"the step wants {_gpus(count)}, this host shows {len(gpus) or 'none'}")
+            found = len(gpus) or "none"
+            raise NoGpu(f"the step wants {_gpus(count)}, {shown_by} shows {found}")
         with ExitStack() as stack:
             taken, refused = _take(gpus, count, folder, holder, stack)
             if len(taken) == count:
@@ -75,9 +77,8 @@ def variables(gpus: Sequence[Gpu]) -> dict[str, str]:
     """
     if not gpus:
         return {}
-    uuids = [str(gpu["uuid"]) for gpu in gpus]
-    if all(_NVIDIA_UUID.fullmatch(uuid) for uuid in uuids):
-        return {"CUDA_VISIBLE_DEVICES": ",".join(uuids)}
+    if all(is_nvidia(gpu) for gpu in gpus):
+        return {"CUDA_VISIBLE_DEVICES": ",".join(str(gpu["uuid"]) for gpu in gpus)}
     return {"HIP_VISIBLE_DEVICES": ",".join(str(gpu["index"]) for gpu in gpus)}
 
 

@@ -12,6 +12,7 @@ from orchestrator.agent.containment import Containment
 from orchestrator.agent.job import JobRun, Surroundings
 from orchestrator.agent.layout import Root, RunFolder
 from orchestrator.agent.leases import NoGpu, leased
+from orchestrator.agent.offered import offered, whose
 from orchestrator.agent.outcome import Outcome
 from orchestrator.agent.plan import Job
 from orchestrator.agent.reserve import Reserve, is_full
@@ -45,13 +46,15 @@ class Turns:
         folder = self.folder.step(job.folder)
         self._make_folder(os.path.join(folder, "out"))
         holder = f"{self.run_id} {job.id}"
+        env = {**self.env, **job.env}
         lease = leased(
             job.gpus,
             self.root.leases,
             holder,
-            conditions.list_gpus,
+            lambda: offered(conditions.list_gpus(), env),
             job.timeout_s,
             self.around.cancelled,
+            shown_by=whose(env),
         )
         try:
             with lease as gpus:

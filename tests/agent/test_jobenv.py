@@ -32,6 +32,14 @@ def test_the_shell_that_started_the_agent_is_not_inherited(monkeypatch: pytest.M
     assert not {"OLDPWD", "SHLVL", "ORCH_GUARDS", "ORCH_POINT_ROWS"} & set(found)
 
 
+def test_the_gpus_of_another_run_s_step_are_not_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert jobenv.inherited()["CUDA_VISIBLE_DEVICES"] == "1"
+
+    monkeypatch.setenv("ORCH_GPU_INDICES", "1")
+    assert not {"CUDA_VISIBLE_DEVICES", "ORCH_GPU_INDICES"} & set(jobenv.inherited())
+
+
 def test_the_experiment_overrides_the_caches_and_they_the_host() -> None:
     activated = {"A": "host", "B": "host", "C": "host"}
     ordered = plan({}, env={"C": "experiment"})

@@ -343,6 +343,26 @@ class TestGpus:
         assert heard.ended("one")["tail"] == ["GPU-00000000-1111-2222-3333-444444444444"]
         assert heard.notes("warning") == []
 
+    def test_one_that_the_host_keeps_from_us_is_not_taken(self, tmp_path: Path) -> None:
+        """The tools list all GPUs of a shared host, whichever of them an allocation holds."""
+        second = "GPU-11111111-1111-2222-3333-444444444444"
+        listing = (
+            f"return [{{**{GPU}, 'foreign_pids': []}}, "
+            f"{{**{GPU}, 'foreign_pids': [], 'index': 1, 'uuid': '{second}'}}]"
+        )
+
+        heard = run_where(tmp_path, listing, CUDA_VISIBLE_DEVICES="1")
+
+        assert heard.ended("one")["state"] == "passed"
+        assert heard.ended("one")["tail"] == [second]
+
+    def test_a_host_that_keeps_all_from_us_fails_it_and_says_by_what(self, tmp_path: Path) -> None:
+        heard = run_where(tmp_path, f"return [{GPU}]", CUDA_VISIBLE_DEVICES="3")
+
+        assert heard.ended("one")["state"] == "failed"
+        reason = "the step wants 1 GPU, this host with CUDA_VISIBLE_DEVICES=3 shows none"
+        assert heard.ended("one")["reason"] == reason
+
 
 GPU = {
     "index": 0,
@@ -354,8 +374,8 @@ GPU = {
 }
 
 
-def run_where(folder: Path, listing: str) -> Heard:
-    """Run a step that wants a GPU on a host that lists its GPUs so."""
+def run_where(folder: Path, listing: str, **env: str) -> Heard:
+    """Run a step that wants a GPU on a host that lists its GPUs so, with `env` of its own."""
     start = folder / "start"
     start.mkdir()
     (start / "sitecustomize.py").write_text(
@@ -366,7 +386,7 @@ def run_where(folder: Path, listing: str) -> Heard:
     )
     wanted = job("one", "echo $CUDA_VISIBLE_DEVICES", gpus=1, timeout_s=1.0)
     path = os.pathsep.join([str(start), str(ROOT)])
-    with Controller(folder / "root", PYTHONPATH=path) as controller:
+    with Controller(folder / "root", PYTHONPATH=path, **env) as controller:
         controller.push(plan(FILES, wanted), FILES)
         controller.expect("started")
         return controller.follow()
