@@ -147,20 +147,17 @@ def vllm(problem: Problem) -> Peer:
 
 
 def sglang(problem: Problem) -> Peer:
-    """SGLang's Triton fused MoE."""
+    """SGLang's Triton fused MoE in the one release known here, with its config for this size."""
     _require_package("sglang")
     _require_gpu("sglang")
     _require_all_valid(problem, "sglang")
+    from kernels.moe.peer_sglang import NotThisReleaseError, adapter
+
     try:
-        from sglang.srt.layers.moe.fused_moe_triton.fused_moe import fused_experts_impl
-    except ImportError as moved:
-        raise UnavailableError(f"sglang has no fused_experts_impl where it was: {moved}") from moved
-    return Peer(
-        "sglang",
-        lambda: fused_experts_impl(
-            problem.x, problem.w13, problem.w2, problem.weights, problem.ids, inplace=False
-        ),
-    )
+        run = adapter(problem)
+    except NotThisReleaseError as other:
+        raise UnavailableError(str(other)) from other
+    return Peer("sglang", run)
 
 
 def triton_kernels(problem: Problem) -> Peer:

@@ -5,10 +5,12 @@ The projects themselves need a GPU and are not installed here.
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import sys
 import types
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -20,9 +22,10 @@ import triton
 import triton.language as tl
 
 from kernels.backend import BACKEND
-from kernels.moe import bench, peer_triton_kernels, peers
+from kernels.moe import bench, peer_sglang, peer_triton_kernels, peers
 from kernels.moe.peers import FailedError, Peer, UnavailableError, ready
 from kernels.moe.problem import draw_problem
+from kernels.moe.reference import moe_reference
 from kernels.moe.shapes import Shape
 
 SHAPE = Shape(tokens=5, top_k=2, experts=40, hidden=64, inter=32)
@@ -75,6 +78,82 @@ def test_another_project_or_release_of_the_name_is_not_taken(
 
     with pytest.raises(UnavailableError, match=said):
         ready("triton_kernels", problem)
+
+
+@dataclass
+class RunnerConfig:
+    """Fields of SGLang's that bear on the call, with its defaults."""
+
+    num_experts: int | None = None
+    num_local_experts: int | None = None
+    activation: str = "silu"
+    is_gated: bool = True
+    inplace: bool = True
+
+
+@pytest.fixture
+def sglang_served(monkeypatch: pytest.MonkeyPatch) -> list[types.SimpleNamespace]:
+    """An SGLang of the known release, its layer in float64; the server's arguments once set."""
+    served: list[types.SimpleNamespace] = []
+
+    def fused_experts(
+        hidden_states: Any, w1: Any, w2: Any, topk_output: Any, moe_runner_config: RunnerConfig
+    ) -> torch.Tensor:
+        assert moe_runner_config == RunnerConfig(SHAPE.experts, SHAPE.experts, inplace=False)
+        assert len(served) == 1
+        weights, ids, _ = topk_output
+        return moe_reference(hidden_states, w1, w2, ids, weights)
+
+    runner = "sglang.srt.layers.moe.moe_runner"
+    offered: dict[str, dict[str, Any]] = {
+        runner: {"MoeRunnerConfig": RunnerConfig},
+        f"{runner}.triton_utils.fused_moe": {"fused_experts": fused_experts},
+        "sglang.srt.server_args": {
+            "ServerArgs": types.SimpleNamespace,
+            "set_global_server_args_for_scheduler": served.append,
+        },
+    }
+    for name, held in offered.items():
+        module = types.ModuleType(name)
+        vars(module).update(held)
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: peer_sglang.RELEASE)
+    monkeypatch.setattr(peers, "_require_gpu", lambda _: None)
+    return served
+
+
+def test_sglang_computes_the_call_as_it_is_now(problem: Any, sglang_served: list[Any]) -> None:
+    peer = ready("sglang", problem)
+
+    problem.fresh(1)
+
+    torch.testing.assert_close(peer.run(), problem.reference(), rtol=0, atol=0)
+
+
+def test_sglang_is_told_to_serve_no_model(problem: Any, sglang_served: list[Any]) -> None:
+    ready("sglang", problem)
+
+    assert sglang_served == [types.SimpleNamespace(model_path="dummy")]
+
+
+def test_another_release_of_sglang_is_refused_by_its_version(
+    problem: Any, sglang_served: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.5.9")
+
+    with pytest.raises(UnavailableError, match=r"sglang 0\.5\.9 is installed, 0\.5\.13\.post1 is"):
+        ready("sglang", problem)
+
+    assert not sglang_served
+
+
+def test_an_sglang_that_does_not_load_is_an_error(
+    problem: Any, sglang_served: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sglang.srt.layers.moe.moe_runner", None)
+
+    with pytest.raises(FailedError, match="sglang"):
+        ready("sglang", problem)
 
 
 @pytest.mark.parametrize("name", ["grouped_mm", "triton_kernels"])
