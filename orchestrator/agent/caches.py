@@ -29,6 +29,7 @@ VARIABLES = {
     "FLASHINFER_WORKSPACE_BASE": "flashinfer",
     "DG_JIT_CACHE_DIR": "deep_gemm",
     "TILELANG_CACHE_DIR": "tilelang",
+    "TVM_FFI_CACHE_DIR": "tvm_ffi",
     "VLLM_CACHE_ROOT": "vllm",
     "MIOPEN_USER_DB_PATH": "miopen_db",
     "MIOPEN_CUSTOM_CACHE_DIR": "miopen",
