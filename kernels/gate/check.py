@@ -59,7 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.write and not problems:
         kernels = recorded.get("kernels", {}) | built if args.only else built
         ledger[args.target] = {"triton": triton.__version__, "kernels": kernels}
-        LEDGER.write_text(json.dumps(ledger, indent=1, sort_keys=True) + "\n", "utf-8")
+        try:
+            LEDGER.write_text(json.dumps(ledger, indent=1, sort_keys=True) + "\n", "utf-8")
+        except OSError as error:
+            print(f"error: {LEDGER} cannot be written: {error.strerror}")
+            return 2
         print(f"wrote {len(built)} kernels to {LEDGER.name}")
         return 0
     for problem in problems:

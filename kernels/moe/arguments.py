@@ -73,7 +73,9 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     variant.add_argument("--stages", type=count, dest="ring_stages", help="pipeline depth")
     variant.add_argument("--late", type=whole, help="columns of layer 1 left to the end (hopper)")
     variant.add_argument(
-        "--wide", action=argparse.BooleanOptionalAction, help="fill tails where it saves a tile"
+        "--wide",
+        action=argparse.BooleanOptionalAction,
+        help="fill tails where it saves a tile (hopper)",
     )
 
 
@@ -85,6 +87,9 @@ def add_meet_twice(parser: argparse.ArgumentParser) -> None:
         help="double the barriers between warp partitions (hopper), without which racecheck"
         " reports every warp-specialised kernel",
     )
+
+
+HOPPER_ONLY = ("tail", "late", "wide")
 
 
 class NoSuchCallError(Exception):
@@ -134,7 +139,7 @@ def config_of(args: argparse.Namespace, chosen: Config) -> Config:
     """The chosen variant with the overrides applied; a path named there starts from its default.
 
     Raises:
-        NoSuchCallError: it cannot run here.
+        NoSuchCallError: it cannot run here, or has not what is overridden.
     """
     from kernels.moe.workspace import unsuited
 
@@ -158,6 +163,13 @@ def _overridden(args: argparse.Namespace, chosen: Config) -> Config:
             chosen = replace(chosen, tail=32, stages=5, producer_registers=48, wide=False)
     else:
         names = {"rows": "rows", "ring_stages": "stages"}
+        foreign = [f"--{name}" for name in HOPPER_ONLY if getattr(args, name) is not None]
+        if foreign:
+            belong = "belongs" if len(foreign) == 1 else "belong"
+            raise NoSuchCallError(
+                f"{' and '.join(foreign)} {belong} to the Hopper path,"
+                " this call goes the portable way"
+            )
     given = {
         ours: getattr(args, theirs)
         for theirs, ours in names.items()

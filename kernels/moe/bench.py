@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kernels.backend import BACKEND, Backend
@@ -57,7 +57,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     record("backend", BACKEND.value)
     record("config", str(config))
 
-    passed = compare(problem, config, args.peers, args.rounds, measure_ceilings())
+    from kernels.moe.peers import LostGpuError
+
+    try:
+        passed = compare(problem, config, args.peers, args.rounds, measure_ceilings())
+    except LostGpuError as lost:
+        print(f"error: {lost}; nothing was timed")
+        record("e2e", None, "us", status="error", note=str(lost))
+        return 1
     if args.split:
         passed &= split(problem, config, args.rounds)
     return 0 if passed else 1
@@ -94,7 +101,7 @@ def compare(
             includes=("schedule",),
         ),
     ]
-    passed = True
+    all_well = True
     problem.fresh(0)
     for name in dict.fromkeys(peers):
         try:
@@ -107,7 +114,7 @@ def compare(
             print(f"WRONG {name}: {reason}")
             traceback.print_exception(reason.__cause__)
             leave_out(name, "error", str(reason))
-            passed = False
+            all_well = False
             continue
 
         def run(peer_name: str = name, run_peer: object = peer.run) -> None:
@@ -119,25 +126,26 @@ def compare(
     problem.fresh(rounds - 1)
     truth = problem.reference()
     unrounded = problem.unquantised().reference() if problem.scaled and len(outs) > 1 else truth
+    correct = {}
     for name in outs:
         right = truth if name == OURS else unrounded
         bound = problem.bound if name == OURS else PEER_ERROR_BOUND
-        passed &= tell(name, samples[name], outs[name], right, bound)
+        correct[name] = tell(name, samples[name], outs[name], right, bound)
         if name != OURS:
-            ratio = samples[OURS].ratio_to(samples[name])
-            print(f"      ours / {name}: {ratio:.3f}")
-            record(f"ratio.{name}", ratio, "1")
+            tell_ratio(name, samples, [each for each in (OURS, name) if not correct[each]])
+    all_well &= all(correct.values())
     scheduled = samples["schedule"]
     print(f"      schedule {scheduled.median_us:.1f} us")
     record(
         "schedule", scheduled.median_us, "us",
         samples=scheduled.times_us, timing=scheduled.as_timing() | {"scope": "host_plan"},
     )  # fmt: skip
-    passed &= tell_floor(problem, samples[OURS], ceilings)
+    if correct[OURS]:
+        all_well &= tell_floor(problem, samples[OURS], ceilings)
     names = kernel_names(ours)
     print(f"      launched: {', '.join(names) or 'nothing on a GPU'}")
     record("kernels", ",".join(names) or "none")
-    return passed
+    return all_well
 
 
 def leave_out(name: str, status: str, reason: str) -> None:
@@ -173,6 +181,18 @@ def tell(name: str, samples: Samples, out: object, truth: object, bound: float) 
     if name == OURS:
         record("rel_l2", error)
     return True
+
+
+def tell_ratio(name: str, samples: Mapping[str, Samples], wrong: Sequence[str]) -> None:
+    """Print and record our time by a peer's, unless one of them computed something else."""
+    if wrong:
+        reason = f"the output of {' and '.join(wrong)} is wrong"
+        print(f"      ours / {name}: none, {reason}")
+        record(f"ratio.{name}", None, "1", status="error", note=reason)
+        return
+    ratio = samples[OURS].ratio_to(samples[name])
+    print(f"      ours / {name}: {ratio:.3f}")
+    record(f"ratio.{name}", ratio, "1")
 
 
 def tell_floor(problem: Problem, samples: Samples, ceilings: Ceilings | None) -> bool:

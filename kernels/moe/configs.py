@@ -79,9 +79,18 @@ def load(path: Path = TABLE) -> tuple[Entry, ...]:
 
 
 def save(entries: tuple[Entry, ...], path: Path = TABLE) -> None:
-    """Write the table, one entry a line, so that a change is a readable diff."""
+    """Write the table.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path.write_text(as_text(entries), "utf-8")
+
+
+def as_text(entries: tuple[Entry, ...]) -> str:
+    """The table as it is written, one entry a line, so that a change is a readable diff."""
     rows = ",\n  ".join(json.dumps(_row(entry)) for entry in entries)
-    path.write_text(f"[\n  {rows}\n]\n" if rows else "[]\n", "utf-8")
+    return f"[\n  {rows}\n]\n" if rows else "[]\n"
 
 
 def choose(shape: Shape, dtype: torch.dtype, device: torch.device, *, hopper: bool) -> Config:

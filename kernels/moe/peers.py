@@ -29,6 +29,10 @@ class FailedError(Exception):
     """The peer is here, and raised when it was loaded or run; the message says what."""
 
 
+class LostGpuError(Exception):
+    """A peer's kernel faulted, after which CUDA runs nothing more in this process."""
+
+
 @dataclass(frozen=True)
 class Peer:
     """Another layer: `run` computes it from the problem's operands as they are.
@@ -190,6 +194,7 @@ def ready(name: str, problem: Problem) -> Peer:
     Raises:
         UnavailableError: it is not here, or not for this call.
         FailedError: it raised, at its import or when it ran, or gave no output of the right size.
+        LostGpuError: so, and this process can use the GPU no more.
     """
     try:
         peer = ALL[name](problem)
@@ -197,8 +202,21 @@ def ready(name: str, problem: Problem) -> Peer:
     except UnavailableError:
         raise
     except (Exception, SystemExit) as error:
-        raise FailedError(f"{type(error).__name__}: {error}".splitlines()[0]) from error
+        said = f"{type(error).__name__}: {error}".splitlines()[0]
+        if _gpu_is_lost():
+            raise LostGpuError(f"{name} broke the GPU's context ({said}); leave it out") from error
+        raise FailedError(said) from error
     return peer
+
+
+def _gpu_is_lost() -> bool:
+    if not torch.cuda.is_available():
+        return False
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
 
 
 def _try(peer: Peer, size: torch.Size) -> None:

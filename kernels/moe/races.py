@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -129,8 +129,9 @@ def watch(command: Sequence[str], said: IO[str]) -> int:
     """
     try:
         watched = subprocess.Popen(
-            command, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
-        )
+            command, stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
+            env=_without_results(os.environ),
+        )  # fmt: skip
     except OSError as error:
         raise NotToldError(f"{SANITIZER} cannot be started: {error.strerror}") from error
     try:
@@ -139,6 +140,11 @@ def watch(command: Sequence[str], said: IO[str]) -> int:
         raise NotToldError(f"no verdict within {DEADLINE_S} s") from late
     finally:
         end(watched)
+
+
+def _without_results(env: Mapping[str, str]) -> dict[str, str]:
+    """What is watched records nothing of its own: three layers would fill one place."""
+    return {name: value for name, value in env.items() if name != "ORCH_RESULTS"}
 
 
 def end(watched: subprocess.Popen[bytes]) -> None:

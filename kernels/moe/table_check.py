@@ -93,16 +93,22 @@ def _item_problems(schedule: Schedule) -> Iterator[str]:
     done1: dict[int, set[int]] = {tile: set() for tile in range(tiles)}
     done2: dict[int, set[int]] = {tile: set() for tile in range(tiles)}
     part_done = [0, 0]
-    combined: set[tuple[int, int]] = set()
+    wanted = {(t, n * work.width2) for t in range(schedule.tokens) for n in range(work.columns2)}
+    combined: Counter[tuple[int, int]] = Counter()
+    begins = [0, tiles * work.columns1, tiles * (work.columns1 + work.columns2)]
+    if schedule.totals[1:4].tolist() != begins:
+        yield f"the parts begin at items {schedule.totals[1:4].tolist()}, not {begins}"
     for at, (kind, *fields) in enumerate(items):
         if kind == COMBINE:
             tokens, token, zero, target, column, _, late = fields
             if part_done[late] != target or zero != 0:
                 yield f"item {at} wants {target} {PARTS[late]} tiles, {part_done[late]} come first"
-            if _late(work, column) == late:
-                combined |= {(token + t, column) for t in range(tokens)}
-            else:
+            if _late(work, column) != late:
                 yield f"item {at}: column {column} is not one of the {PARTS[late]} ones"
+            if (token, column) not in wanted:
+                yield f"item {at} combines token {token}, column {column}, which are not there"
+            # The last item's tokens may reach past the last one; the kernel masks those.
+            combined.update((t, column) for t in range(token, min(token + tokens, schedule.tokens)))
         elif kind in (GATE_UP, DOWN):
             expert, first, body, tail, column, tile, late = fields
             if not 0 <= tile < tiles or table[tile] != [expert, first, body, tail]:
@@ -127,9 +133,11 @@ def _item_problems(schedule: Schedule) -> Iterator[str]:
             yield f"tile {tile}: layer 0 columns {sorted(done1[tile])}"
         if done2[tile] != {n * work.width2 for n in range(work.columns2)}:
             yield f"tile {tile}: layer 1 columns {sorted(done2[tile])}"
-    wanted = {(t, n * work.width2) for t in range(schedule.tokens) for n in range(work.columns2)}
-    if not wanted <= combined:
-        yield f"{len(wanted - combined)} (token, column) pairs are never combined"
+    if not wanted <= combined.keys():
+        yield f"{len(wanted - combined.keys())} (token, column) pairs are never combined"
+    twice = sum(1 for times in combined.values() if times > 1)
+    if twice:
+        yield f"{twice} (token, column) pairs are combined more than once"
 
 
 def _late(work: Work, column: int) -> int:

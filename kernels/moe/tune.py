@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     import torch
     import triton
 
-    from kernels.moe.configs import Entry, load, save
+    from kernels.moe.configs import Entry, as_text, load, save
     from kernels.moe.problem import draw_problem
 
     dtype = DTYPES[args.dtype]
@@ -65,7 +65,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         entries = [old for old in entries if not _same_place(old, entry)] + [entry]
     if args.write:
-        save(tuple(entries))
+        try:
+            save(tuple(entries))
+        except OSError as error:
+            print(f"error: {error.filename} cannot be written: {error.strerror}; it would hold:")
+            print(as_text(tuple(entries)), end="")
+            return 2
         print("wrote the configuration table")
     return 1 if failed else 0
 

@@ -19,6 +19,10 @@ if BACKEND is not Backend.INTERPRETER:
     from kernels.moe.hopper import launch as hopper_launch
 
 
+# With 512, the sums of gate and up in 64 columns are all the registers of an SM.
+MOST_ROWS = 256
+
+
 @dataclass(frozen=True)
 class Workspace:
     """Everything a call of one size and variant writes beside its output; reusable, not shareable.
@@ -96,8 +100,8 @@ def reserve(
 def unsuited(config: Config, *, scaled: bool) -> str | None:
     """Why a variant cannot run on this machine or on such weights, or None."""
     if isinstance(config, PortableConfig):
-        if config.rows < 16 or config.rows & (config.rows - 1):
-            return f"{config.rows} rows are not a power of two from 16 on"
+        if not 16 <= config.rows <= MOST_ROWS or config.rows & (config.rows - 1):
+            return f"{config.rows} rows are not a power of two from 16 to {MOST_ROWS}"
         if scaled and (config.columns != BLOCK or BLOCK % config.inner):
             return f"block-scaled weights need {BLOCK} columns, and inner steps that divide {BLOCK}"
         return None

@@ -102,12 +102,48 @@ def test_bench_gives_a_wrong_output_no_time(
 
     monkeypatch.setattr(layer, "moe", spoilt)
 
-    code = bench.main([*TINY, "--rounds", "1", "--peers"])
+    code = bench.main([*TINY, "--rounds", "1", "--peers", "eager"])
 
     told = recorded(capsys.readouterr().out)
     assert code == 1
     assert told["e2e"]["value"] is None
     assert told["e2e"]["status"] == "error"
+    assert told["e2e.eager"]["status"] == "ok"
+    assert told["ratio.eager"]["value"] is None
+    assert told["ratio.eager"]["note"] == "the output of ours is wrong"
+    assert "fraction" not in told
+
+
+def test_bench_compares_with_no_peer_that_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(problem: Any) -> peers.Peer:
+        return peers.Peer("eager", lambda: torch.zeros_like(problem.x))
+
+    monkeypatch.setitem(peers.ALL, "eager", wrong)
+
+    code = bench.main([*TINY, "--rounds", "1", "--peers", "eager", "grouped_mm"])
+
+    told = recorded(capsys.readouterr().out)
+    assert code == 1
+    assert told["e2e.eager"]["status"] == told["ratio.eager"]["status"] == "error"
+    assert told["ratio.eager"]["note"] == "the output of eager is wrong"
+    assert told["ratio.grouped_mm"]["value"] > 0
+
+
+def test_a_check_that_says_nothing_of_this_call_is_told_as_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(checks, "PROVABLE_CHOICES", 1)
+
+    code = check.main([*TINY, "--tokens", "1", "--repeats", "1"])
+
+    said = capsys.readouterr().out
+    told = recorded(said)
+    assert code == 0
+    assert "skip  isolated: there is no other token" in said
+    assert "skip  table_problems: 2 choices: the table is proved up to 1" in said
+    assert told["isolated"]["status"] == told["table_problems"]["status"] == "skipped"
 
 
 @pytest.mark.parametrize(("rate", "code", "status"), [(1.0, 1, "error"), (1e30, 0, "ok")])
@@ -161,8 +197,14 @@ def test_barriers_are_met_twice_in_a_compiled_kernel_only(
     ("arguments", "said"),
     [
         (["--top-k", "5"], "top-k 5 of 4 experts: a token cannot choose one twice"),
-        (["--path", "portable", "--rows", "24"], "24 rows are not a power of two from 16 on"),
-        (["--path", "portable", "--rows", "8"], "8 rows are not a power of two from 16 on"),
+        (["--path", "portable", "--rows", "24"], "24 rows are not a power of two from 16 to 256"),
+        (["--path", "portable", "--rows", "8"], "8 rows are not a power of two from 16 to 256"),
+        (["--path", "portable", "--rows", "65536"], "65536 rows are not a power of two from 16"),
+        (["--path", "portable", "--tail", "32"], "--tail belongs to the Hopper path"),
+        (
+            ["--path", "portable", "--late", "3", "--wide"],
+            "--late and --wide belong to the Hopper path, this call goes the portable way",
+        ),
         (["--tokens", "99999999999"], "no room for the operands of Shape(tokens=99999999999"),
         (["--tokens", "99999999999999999999"], "no room for the operands"),
     ],

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
 
-from kernels.moe import grouped_gemm, portable, scaled_gemm
-from kernels.moe.checks import accuracy, isolation, subject
+from kernels.moe import checks, grouped_gemm, layer, portable, scaled_gemm, table_check
+from kernels.moe.checks import Verdict, accuracy, isolation, subject, table
 from kernels.moe.configs import PortableConfig
 from kernels.moe.problem import draw_problem
 from kernels.moe.scaled import DTYPE as SCALED
@@ -118,5 +119,53 @@ def test_the_same_problem_passes_unbroken(
 ) -> None:
     right = subject(draw_problem(shape, "uniform", dtype, seed=1), config)
 
-    assert accuracy(right).passed
-    assert isolation(right).passed
+    for verdict in (accuracy(right), isolation(right), table(right)):
+        assert isinstance(verdict, Verdict)
+        assert verdict.passed, verdict.said
+
+
+RIGHT = (Shape(22, 3, 4, 50, 34), torch.float32, PortableConfig(16, 16, 16))
+
+
+def test_a_token_that_reaches_another_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each output row with a trace of the middle token's input, which no finite run shows."""
+    shape, dtype, config = RIGHT
+
+    def leaking(x: torch.Tensor, *operands: Any, out: torch.Tensor, **options: Any) -> torch.Tensor:
+        layer.moe(x, *operands, out=out, **options)
+        return out.add_(x[shape.tokens // 2, 0] * 0)
+
+    checked = subject(draw_problem(shape, "uniform", dtype, seed=1), config)
+    monkeypatch.setattr(checks, "moe", leaking)
+
+    assert accuracy(checked).passed
+    verdict = isolation(checked)
+    assert isinstance(verdict, Verdict)
+    assert not verdict.passed
+
+
+def test_rows_that_nobody_writes_are_poisoned_before_every_run() -> None:
+    shape, dtype, config = RIGHT
+    checked = subject(draw_problem(shape, "uniform", dtype, seed=1), config)
+    checked.workspace.h.fill_(1.0)  # type: ignore[union-attr]
+    checked.workspace.y.fill_(1.0)
+
+    checked.workspace.poison()
+
+    assert torch.isnan(checked.workspace.h).all()  # type: ignore[arg-type]
+    assert torch.isnan(checked.workspace.y).all()
+    assert torch.isnan(checked.fresh_output()).all()
+
+
+@pytest.mark.parametrize("found", ["check_rows", "check_tiles", "check_items"])
+def test_each_part_of_the_table_is_looked_at(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shape, dtype, config = RIGHT
+    checked = subject(draw_problem(shape, "uniform", dtype, seed=1), config)
+    checked.run()
+    monkeypatch.setattr(table_check, found, lambda *of: [f"{found} found something"])
+
+    verdict = table(checked)
+
+    assert isinstance(verdict, Verdict)
+    assert not verdict.passed
+    assert f"{found} found something" in verdict.said

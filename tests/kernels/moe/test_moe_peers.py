@@ -27,6 +27,7 @@ from kernels.moe.peers import FailedError, Peer, UnavailableError, ready
 from kernels.moe.problem import draw_problem
 from kernels.moe.reference import moe_reference
 from kernels.moe.shapes import Shape
+from kernels.timing import ceilings
 
 SHAPE = Shape(tokens=5, top_k=2, experts=40, hidden=64, inter=32)
 
@@ -61,6 +62,21 @@ def test_chosen_experts_become_bits(problem: Any) -> None:
     for token, words in enumerate(bits.tolist()):
         held = {32 * w + b for w in range(2) for b in range(32) if words[w] >> b & 1}
         assert held == set(problem.ids[token].tolist())
+
+
+def test_bits_of_a_token_stay_in_its_words() -> None:
+    """96 experts are three words, where the kernel's vector has four."""
+    ids = torch.tensor([[95, 0], [31, 64], [32, 63]], device=BACKEND.device)
+    bits = torch.zeros((3, 3), dtype=torch.int32, device=BACKEND.device)
+
+    for token in (2, 1, 0):  # a word too many would be the next token's, written before
+        peer_triton_kernels.pack_kernel[(1,)](ids[token], bits[token], 3, TOP_K=2, WORDS=4)
+
+    held = [
+        {32 * w + b for w in range(3) for b in range(32) if words[w] >> b & 1}
+        for words in bits.tolist()
+    ]
+    assert held == [set(row) for row in ids.tolist()]
 
 
 @pytest.mark.parametrize(
@@ -253,6 +269,26 @@ def test_a_failing_peer_is_an_error_and_costs_the_others_nothing(
     assert told["e2e"]["value"] > 0
     assert told["e2e.eager"]["value"] > 0
     assert "Traceback" in err
+
+
+def test_a_peer_that_breaks_the_gpu_ends_the_measurement_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lost() -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setitem(peers.ALL, "eager", _broken)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "synchronize", lost)
+    monkeypatch.setattr(ceilings, "measure_ceilings", lambda: None)
+
+    code = bench.main(["--shape", "tiny", "--rounds", "1", "--peers", "eager"])
+
+    said = capsys.readouterr().out
+    (told,) = [json.loads(line) for line in said.splitlines() if '"e2e"' in line]
+    assert code == 1
+    assert "error: eager broke the GPU's context (OSError: libother.so: not found); leave" in said
+    assert (told["value"], told["status"]) == (None, "error")
 
 
 def _is_record(line: str) -> bool:

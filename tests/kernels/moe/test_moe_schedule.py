@@ -232,3 +232,45 @@ def test_a_missing_item_is_found_out() -> None:
     schedule.totals[4] -= 1
 
     assert "never combined" in table_check.check_items(schedule)[-1]
+
+
+@pytest.mark.parametrize(
+    ("token", "column", "said"),
+    [
+        (4, 256, "pairs are combined more than once"),
+        (400, 256, "combines token 400, column 256, which are not there"),
+        (4, 2304, "combines token 4, column 2304, which are not there"),
+    ],
+)
+def test_a_combination_too_many_or_of_nothing_is_found_out(
+    token: int, column: int, said: str
+) -> None:
+    ids = draw_routing("uniform", 20, 3, 2, seed=0).ids
+    work = WORKS[1]
+    assert work is not None
+    schedule = built(ids, 3, Cut(16), work)
+    items = schedule.items[: int(schedule.totals[4])]
+    item = items[-1].clone()
+    item[2], item[5], item[7] = token, column, int(column // 256 >= work.early)
+    more = replace(schedule, items=torch.cat([items, item[None]]))
+    more.totals[4] += 1
+
+    assert any(said in problem for problem in table_check.check_items(more))
+
+
+@pytest.mark.parametrize("part", [1, 2, 3])
+def test_a_part_that_begins_elsewhere_is_found_out(part: int) -> None:
+    ids = draw_routing("uniform", 20, 3, 2, seed=0).ids
+    schedule = built(ids, 3, Cut(16), WORKS[1])
+
+    schedule.totals[part] += 1
+
+    assert any("the parts begin at items" in one for one in table_check.check_items(schedule))
+
+
+def test_sums_that_fill_sixteen_bits_are_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2^16 rows of one expert: one more than half of an int32 holds."""
+    monkeypatch.setattr(schedule_module, "block_of", lambda choices, experts: 1024)
+    ids = torch.zeros(1 << 16, 1, dtype=torch.int32)
+
+    assert problems(built(ids, 2, Cut(128), None), ids) == []

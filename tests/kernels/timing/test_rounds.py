@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from kernels.timing import rounds
 from kernels.timing.ceilings import measure_ceilings
 from kernels.timing.clocks import Clocks, read_clocks
 from kernels.timing.evidence import kernel_names, output_hash
@@ -43,6 +44,66 @@ def test_a_ratio_is_paired_by_round() -> None:
 def test_no_rounds_are_refused() -> None:
     with pytest.raises(ValueError, match="at least one"):
         interleave([], 0)
+
+
+class FakeGpu:
+    """What the loop asks of torch on a GPU, each call written down."""
+
+    float32 = None
+
+    def __init__(self, did: list[str]) -> None:
+        self.did = did
+        self.cuda = self
+
+    def is_available(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        self.did.append("wait")
+
+    def ones(self, *size: object, **kind: object) -> FakeGpu:
+        return self
+
+    def sum(self) -> None:
+        self.did.append("flush")
+
+    def Event(self, *, enable_timing: bool) -> FakeGpu:  # noqa: N802 - torch's name
+        assert enable_timing
+        return self
+
+    def record(self) -> None:
+        self.did.append("mark")
+
+    def elapsed_time(self, end: object) -> float:
+        return 0.25
+
+
+def test_a_sample_on_a_gpu_is_fresh_cold_and_alone_between_its_marks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    did: list[str] = []
+    monkeypatch.setattr(rounds, "torch", FakeGpu(did))
+    monkeypatch.setattr(rounds, "flush_bytes", lambda: 16)
+    monkeypatch.setattr(rounds, "captured", lambda run: lambda: did.append(f"replay {run()}"))
+    monkeypatch.setattr(rounds, "_preheat", lambda replays: did.append("heat"))
+    monkeypatch.setattr(rounds, "read_clocks", lambda: Clocks(None, None, None))
+    variants = [
+        Timed(name, lambda name=name: name, lambda number, name=name: did.append(f"{name}{number}"))
+        for name in "ab"
+    ]
+
+    results = interleave(variants, rounds=2)
+
+    def sample(name: str, number: int) -> list[str]:
+        cold = ["flush"] * rounds.FLUSH_READS
+        return [f"{name}{number}", *cold, "mark", f"replay {name}", "mark", "wait"]
+
+    assert rounds.FLUSH_READS > 0
+    assert did[did.index("heat") + 1 :] == [
+        *sample("a", 0), *sample("b", 0), *sample("b", 1), *sample("a", 1),
+    ]  # fmt: skip
+    assert results["a"].times_us == [250.0, 250.0]
+    assert results["a"].as_timing()["flush"] == "read_4x_l2"
 
 
 @no_gpu
