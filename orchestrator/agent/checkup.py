@@ -11,10 +11,11 @@ import tempfile
 import time
 from typing import Any, Callable, Mapping
 
-from orchestrator.agent import environment, journal, processes
+from orchestrator.agent import environment, jobenv, journal, processes
 from orchestrator.agent.cgroup import Group, Unavailable
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.layout import Root
+from orchestrator.agent.offered import offered, whose
 from orchestrator.agent.spawn import SpawnError, spawn
 
 _DEADLINE_S = 10.0
@@ -27,6 +28,11 @@ OK, WARNING, ERROR = "ok", "warning", "error"
 def checkup(link: Conversation, hello: Mapping[str, Any]) -> None:
     """Run every check; each says what it found, and what to do when that is bad."""
     root = Root.at(hello["root"])
+    env = {**jobenv.inherited(), **hello.get("env", {})}
+
+    def gpus(root: Root) -> dict[str, str]:
+        return _gpus(env)
+
     checks: tuple[Callable[[Root], dict[str, str]], ...] = (
         _python,
         _bash,
@@ -34,7 +40,7 @@ def checkup(link: Conversation, hello: Mapping[str, Any]) -> None:
         _root_file_system,
         _detaching,
         _subreaper,
-        _gpus,
+        gpus,
     )
     found = []
     for check in checks:
@@ -161,16 +167,21 @@ def _control_groups() -> str:
     return "each step gets a control group"
 
 
-def _gpus(root: Root) -> dict[str, str]:
+def _gpus(env: Mapping[str, str]) -> dict[str, str]:
+    """The GPUs that a step which finds `env` can be given."""
     begun = time.monotonic()
-    gpus = environment.visible_gpus(_DEADLINE_S)
+    listed = environment.visible_gpus(_DEADLINE_S)
     took = time.monotonic() - begun
+    gpus = offered(listed, env)
     if not gpus:
-        return _finding("gpus", WARNING, "no GPU is visible; steps with `gpus:` cannot run here")
+        text = f"{whose(env)} shows no GPU; steps with `gpus:` cannot run here"
+        return _finding("gpus", WARNING, text)
     names = ", ".join(sorted({str(gpu["name"]) for gpu in gpus}))
     busy = [str(gpu["index"]) for gpu in gpus if gpu["foreign_pids"]]
     blind = [str(gpu["index"]) for gpu in gpus if gpu["foreign_pids"] is None]
     text = f"{len(gpus)} GPUs ({names}), listed in {took:.1f} s"
+    if len(gpus) < len(listed):
+        text += f", of {len(listed)}: {whose(env)} leaves no more"
     if busy:
         return _finding("gpus", WARNING, f"{text}; others use GPU {', '.join(busy)}")
     if blind:

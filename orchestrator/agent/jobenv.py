@@ -8,7 +8,7 @@ from typing import Any, Mapping, Sequence
 from orchestrator.agent import leases, processes
 from orchestrator.agent.evidence import stack_signal
 from orchestrator.agent.layout import RunFolder
-from orchestrator.agent.offered import VARIABLES
+from orchestrator.agent.offered import handed_on, taken_back
 from orchestrator.agent.plan import Job, Plan
 
 # Of the shell that started the agent; a step starts from a clean state.
@@ -20,13 +20,13 @@ _OF_ANOTHER_STEP = ("ORCH_GUARDS", "ORCH_GPU_INDICES", "ORCH_POINT_")
 def inherited() -> dict[str, str]:
     """What the agent itself was started with, as far as a step should see it.
 
-    Started by a step of another run, it does not take over that step's GPUs: they are taken.
+    Started by a step of another run, it does not take over that step's GPUs, which are taken, but
+    chooses among those that the other run was left.
     """
-    taken = VARIABLES if "ORCH_GPU_INDICES" in os.environ else ()
     return {
         name: value
-        for name, value in os.environ.items()
-        if name not in (*_NOT_INHERITED, *taken) and not name.startswith(_OF_ANOTHER_STEP)
+        for name, value in taken_back(os.environ).items()
+        if name not in _NOT_INHERITED and not name.startswith(_OF_ANOTHER_STEP)
     }
 
 
@@ -76,8 +76,8 @@ def of_job(
     )
     if job.guards:
         env["ORCH_GUARDS"] = ",".join(job.guards)
-    env.update(leases.variables(gpus))
-    env.update(leases.indices(gpus))
+    if gpus:
+        env.update(**handed_on(env), **leases.variables(gpus, env), **leases.indices(gpus))
     return env
 
 

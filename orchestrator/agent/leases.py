@@ -16,7 +16,7 @@ from typing import IO, Any, Callable, Iterator, Mapping, Sequence
 
 from orchestrator.agent.environment.processes import UNEXPLAINED_BYTES
 from orchestrator.agent.journal import now
-from orchestrator.agent.offered import is_nvidia
+from orchestrator.agent.offered import CUDA, HIP, ROCR, is_nvidia
 
 _RETRY_S = 0.5
 
@@ -70,16 +70,20 @@ def leased(
         time.sleep(_RETRY_S)
 
 
-def variables(gpus: Sequence[Gpu]) -> dict[str, str]:
-    """What makes a process see these GPUs and no others.
+def variables(gpus: Sequence[Gpu], env: Mapping[str, str]) -> dict[str, str]:
+    """What makes a process that finds `env` see these GPUs and no others.
 
     ROCm reads the variable of CUDA too, so each vendor's devices are named in its own way alone.
+    Where its runtime is narrowed already, HIP's numbers are counted among what that leaves.
     """
     if not gpus:
         return {}
     if all(is_nvidia(gpu) for gpu in gpus):
-        return {"CUDA_VISIBLE_DEVICES": ",".join(str(gpu["uuid"]) for gpu in gpus)}
-    return {"HIP_VISIBLE_DEVICES": ",".join(str(gpu["index"]) for gpu in gpus)}
+        return {CUDA: ",".join(str(gpu["uuid"]) for gpu in gpus)}
+    numbers = ",".join(str(gpu["index"]) for gpu in gpus)
+    if ROCR in env:
+        return {ROCR: numbers, HIP: ",".join(str(at) for at in range(len(gpus)))}
+    return {HIP: numbers}
 
 
 def indices(gpus: Sequence[Gpu]) -> dict[str, str]:

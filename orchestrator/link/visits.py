@@ -92,7 +92,7 @@ def checkup(name: str, host: Host) -> Checkup:
     """Reach a host as its first run would, over a new connection, and let the agent look around."""
     begun = time.monotonic()
     with _visit(name, host, borrow=False) as session:
-        session.open("checkup")
+        session.open("checkup", env=host.env)
         welcome = session.expect("welcome", ANSWER_DEADLINE_S)
         greeted_s = time.monotonic() - begun
         answer = session.expect("checkup", ANSWER_DEADLINE_S)

@@ -50,22 +50,38 @@ def test_an_escaped_process_that_cannot_be_found_is_an_error(
 
 
 class TestGpus:
-    def finding(self, monkeypatch: pytest.MonkeyPatch, root: Path, *pids: Any) -> dict[str, str]:
-        gpus = [{"index": i, "name": "H200", "foreign_pids": p} for i, p in enumerate(pids)]
+    def left(
+        self, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], *pids: Any
+    ) -> dict[str, str]:
+        gpus = [
+            {"index": i, "uuid": f"GPU-{i}", "name": "H200", "foreign_pids": p}
+            for i, p in enumerate(pids)
+        ]
         monkeypatch.setattr(environment, "visible_gpus", lambda deadline_s: gpus)
-        return checkup._gpus(Root.at(str(root)))
+        return checkup._gpus(env)
 
-    def test_free_ones_are_fine(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        assert self.finding(monkeypatch, tmp_path, [], [])["level"] == "ok"
+    def test_those_that_a_step_would_not_be_given_are_not_counted(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        one = self.left(monkeypatch, {"CUDA_VISIBLE_DEVICES": "1"}, [7], [])
+        none = self.left(monkeypatch, {"CUDA_VISIBLE_DEVICES": ""}, [], [])
+
+        assert (one["level"], one["text"][:14]) == ("ok", "1 GPUs (H200),")
+        assert one["text"].endswith("of 2: this host with CUDA_VISIBLE_DEVICES=1 leaves no more")
+        assert none["level"] == "warning"
+        assert none["text"].startswith("this host with CUDA_VISIBLE_DEVICES= shows no GPU")
+
+    def test_free_ones_are_fine(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert self.left(monkeypatch, {}, [], [])["level"] == "ok"
 
     @pytest.mark.parametrize(
         ("pids", "said"),
         [(([], [7]), "others use GPU 1"), (([], None), "nobody can tell who uses GPU 1")],
     )
     def test_ones_that_others_use_or_may_use_are_a_warning(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pids: tuple[Any, ...], said: str
+        self, monkeypatch: pytest.MonkeyPatch, pids: tuple[Any, ...], said: str
     ) -> None:
-        finding = self.finding(monkeypatch, tmp_path, *pids)
+        finding = self.left(monkeypatch, {}, *pids)
 
         assert finding["level"] == "warning"
         assert said in finding["text"]

@@ -32,12 +32,22 @@ def test_the_shell_that_started_the_agent_is_not_inherited(monkeypatch: pytest.M
     assert not {"OLDPWD", "SHLVL", "ORCH_GUARDS", "ORCH_POINT_ROWS"} & set(found)
 
 
-def test_the_gpus_of_another_run_s_step_are_not_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    assert jobenv.inherited()["CUDA_VISIBLE_DEVICES"] == "1"
+@pytest.mark.parametrize(
+    "left", [{}, {"CUDA_VISIBLE_DEVICES": "0,1"}, {"ROCR_VISIBLE_DEVICES": "3"}]
+)
+def test_a_run_started_by_a_step_is_left_what_that_step_s_run_was(
+    left: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the step's own GPUs, which are taken, and none beside the host's allocation."""
+    uuid = "GPU-00000000-1111-2222-3333-444444444444"
 
-    monkeypatch.setenv("ORCH_GPU_INDICES", "1")
-    assert not {"CUDA_VISIBLE_DEVICES", "ORCH_GPU_INDICES"} & set(jobenv.inherited())
+    monkeypatch.setattr(os, "environ", of_job({"A": "b", **left}, [{"index": 1, "uuid": uuid}]))
+    found = jobenv.inherited()
+
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == uuid
+    assert {name: value for name, value in found.items() if "VISIBLE" in name} == left
+    assert found["A"] == "b"
+    assert not [name for name in found if name.startswith("ORCH_GPU")]
 
 
 def test_the_experiment_overrides_the_caches_and_they_the_host() -> None:

@@ -227,22 +227,31 @@ class TestVariables:
     def test_nvidia_is_told_by_uuid(self) -> None:
         uuid = "GPU-7f0c1e2a-1111-2222-3333-444455556666"
 
-        assert leases.variables([gpu(2, uuid=uuid)]) == {"CUDA_VISIBLE_DEVICES": uuid}
+        assert leases.variables([gpu(2, uuid=uuid)], {}) == {"CUDA_VISIBLE_DEVICES": uuid}
 
     def test_a_mig_slice_too(self) -> None:
         uuid = "MIG-7f0c1e2a-1111-2222-3333-444455556666"
 
-        assert leases.variables([gpu(0, uuid=uuid)]) == {"CUDA_VISIBLE_DEVICES": uuid}
+        assert leases.variables([gpu(0, uuid=uuid)], {}) == {"CUDA_VISIBLE_DEVICES": uuid}
 
     @pytest.mark.parametrize("uuid", ["4eff74a0-0000-1000-80d8-56dbd33d0327", "0x1234", None])
     def test_others_by_their_number(self, uuid: str | None) -> None:
         """ROCm reads CUDA_VISIBLE_DEVICES too, and finds no device under a strange name."""
         both = [gpu(1, uuid=uuid), gpu(3, uuid=uuid)]
 
-        assert leases.variables(both) == {"HIP_VISIBLE_DEVICES": "1,3"}
+        assert leases.variables(both, {}) == {"HIP_VISIBLE_DEVICES": "1,3"}
+
+    def test_others_among_those_that_their_runtime_sees(self) -> None:
+        """HIP counts from 0 what ROCR_VISIBLE_DEVICES leaves, so both are told."""
+        both = [gpu(1, uuid=None), gpu(3, uuid=None)]
+
+        assert leases.variables(both, {"ROCR_VISIBLE_DEVICES": "1,2,3"}) == {
+            "ROCR_VISIBLE_DEVICES": "1,3",
+            "HIP_VISIBLE_DEVICES": "0,1",
+        }
 
     def test_none_without_a_gpu(self) -> None:
-        assert leases.variables([]) == leases.indices([]) == {}
+        assert leases.variables([], {}) == leases.indices([]) == {}
 
     def test_numbers_are_told_beside_but_not_of_a_slice(self) -> None:
         whole, slice_ = "GPU-7f0c1e2a-1111-2222-3333-444455556666", "MIG-7f0c1e2a"

@@ -57,6 +57,17 @@ def test_hip_reads_its_own_variable_before_that_of_cuda() -> None:
     assert left(AMD, CUDA_VISIBLE_DEVICES="1", HIP_VISIBLE_DEVICES="2") == [2]
 
 
+def test_hip_counts_what_the_runtime_of_rocm_sees() -> None:
+    assert left(AMD, ROCR_VISIBLE_DEVICES="2,3") == [2, 3]
+    assert left(AMD, ROCR_VISIBLE_DEVICES="2,3", HIP_VISIBLE_DEVICES="1") == [3]
+    assert left(AMD, ROCR_VISIBLE_DEVICES="2,3", HIP_VISIBLE_DEVICES="2") == []
+    assert left(NVIDIA, ROCR_VISIBLE_DEVICES="2") == [0, 1, 2, 3]
+
+
+def test_two_vendors_in_one_host_have_variables_of_their_own() -> None:
+    assert left(NVIDIA[:1] + AMD[1:], ROCR_VISIBLE_DEVICES="2", CUDA_VISIBLE_DEVICES="0") == [0, 2]
+
+
 def test_a_gpu_without_a_number_is_none_of_those_named_by_number() -> None:
     assert left([{**NVIDIA[0], "index": None}], CUDA_VISIBLE_DEVICES="0") == []
 

@@ -74,6 +74,18 @@ def test_a_subject_is_judged_by_what_it_must_be(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for the tool is a shell script")
+def test_what_is_watched_records_nothing_in_the_place_of_the_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ORCH_RESULTS", str(tmp_path / "results.jsonl"))
+    tool(tmp_path, f'echo "results: $ORCH_RESULTS."; echo "{CLEAN.strip()}"', monkeypatch)
+
+    assert judge(Subject("empty", ("kernels.moe.handover",), False))
+
+    assert "results: .\n" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for the tool is a shell script")
 def test_a_tool_that_cannot_be_started_is_no_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
