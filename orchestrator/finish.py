@@ -194,7 +194,7 @@ def reconcile(outcome: Outcome) -> Outcome:
         EvidenceError: the ledger was changed after it was sealed.
     """
     outcome = judged(outcome)
-    code = decision.exit_code(outcome.history, outcome.items)
+    code = decision.exit_code(outcome.history, outcome.items, outcome.problems)
     verdict = {
         "schema": 1,
         "run_id": outcome.record.run_id,
@@ -246,4 +246,4 @@ def tell(outcome: Outcome) -> int:
     else:
         summary.show(shown)
     sys.stdout.flush()
-    return decision.exit_code(outcome.history, outcome.items)
+    return decision.exit_code(outcome.history, outcome.items, outcome.problems)

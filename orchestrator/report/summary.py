@@ -87,7 +87,7 @@ def _telling_lines(job: JobView) -> Sequence[str]:
 
 
 def _banner(summary: Summary) -> Text:
-    code = exit_code(summary.history, summary.items)
+    code = exit_code(summary.history, summary.items, summary.problems)
     jobs = ", ".join(f"{n} {state_words(s)}" for s, n in sorted(summary.history.counts.items()))
     style = {0: "bold green", 3: "bold yellow", 6: "bold yellow"}.get(code, "bold red")
     if code == 0 and not any(item.is_predicted for item in summary.items):
@@ -126,7 +126,7 @@ def as_json(summary: Summary) -> Mapping[str, Any]:
     """The report for programs."""
     return {
         "run_id": summary.record.run_id,
-        "exit_code": exit_code(summary.history, summary.items),
+        "exit_code": exit_code(summary.history, summary.items, summary.problems),
         "counts": summary.history.counts,
         "items": [item.as_json() for item in summary.items],
         "problems": list(summary.problems),

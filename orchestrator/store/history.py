@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,15 @@ from orchestrator.store.watched import Watched, watched
 
 RUNNING = "running"
 WAITING = "waiting"
+
+
+Point = Mapping[str, Any]
+Axes = tuple[tuple[str, Any], ...]
+
+
+def axes(point: Point) -> Axes:
+    """A point that can be a key."""
+    return tuple(sorted(point.items(), key=lambda axis: axis[0]))
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,15 @@ class History:
     started: Mapping[str, Any] | None = None
     caches: Mapping[str, Any] | None = None
     ended: Mapping[str, Any] | None = None
+
+    @cached_property
+    def passed(self) -> Mapping[tuple[str, Axes], Sequence[str]]:
+        """The jobs that passed, by step and point: one for each round."""
+        passed: dict[tuple[str, Axes], list[str]] = {}
+        for job in self.jobs.values():
+            if job.state == journal.PASSED:
+                passed.setdefault((job.step, axes(job.point)), []).append(job.id)
+        return passed
 
     @property
     def counts(self) -> dict[str, int]:

@@ -12,6 +12,10 @@ from typing import Any
 from orchestrator.store.history import History, JobView
 
 _STATUSES = ("ok", "skipped", "not_applicable", "unknown", "error")
+_KINDS: Mapping[str, type] = {"unit": str, "note": str, "timing": dict, "check": dict}
+_ENDLESS = (math.inf, -math.inf)
+MAX_LINE = 16 << 20
+"""Characters of one record: a million samples, and no more than memory bears."""
 MAX_PROBLEMS = 20
 """Lines of one job that are told one by one; a program that is wrong once is wrong each time."""
 
@@ -48,16 +52,17 @@ def read(evidence: Path, history: History) -> Results:
     problems: list[str] = []
     for job in history.jobs.values():
         path = evidence / "steps" / job.folder / "results.jsonl"
-        if not job.folder or not path.is_file():
-            continue
-        unread = []
-        for line_number, line in _lines(path):
+        unread, lines = [], 0
+        for lines, line in _lines(path) if job.folder and path.is_file() else ():
             try:
-                found.append(_result(json.loads(line), job))
+                if line.strip():
+                    found.append(_result(_record(line), job))
             except ValueError as error:
-                unread.append(f"{job.id}: results.jsonl:{line_number}: {error}")
+                unread.append(f"{job.id}: results.jsonl:{lines}: {error}")
             except RecursionError:
-                unread.append(f"{job.id}: results.jsonl:{line_number}: nested too deeply")
+                unread.append(f"{job.id}: results.jsonl:{lines}: nested too deeply")
+        if lines < job.results:
+            unread.append(f"{job.id}: {job.results} results were recorded, {lines} came home")
         problems += unread[:MAX_PROBLEMS]
         if len(unread) > MAX_PROBLEMS:
             more = len(unread) - MAX_PROBLEMS
@@ -66,15 +71,35 @@ def read(evidence: Path, history: History) -> Results:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers; of one that is too long, as much as tells that it is."""
     with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield number, line
+        number = 0
+        while line := file.readline(MAX_LINE + 1):
+            number += 1
+            yield number, line
+            while len(line) > MAX_LINE and not line.endswith("\n"):
+                line = file.readline(MAX_LINE + 1)
+
+
+def _record(line: str) -> Any:
+    if len(line) > MAX_LINE:
+        raise ValueError(f"a line of more than {MAX_LINE} characters")
+    record = json.loads(line)
+    if "\\ud" in line.lower():
+        # Half of a character is JSON, and no text that a verdict could be written with.
+        try:
+            json.dumps(record, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError("it holds half of a character (a lone surrogate)") from None
+    return record
 
 
 def _result(record: Any, job: JobView) -> Result:
     if not isinstance(record, dict):
         raise ValueError("not a result")
+    for key, kind in _KINDS.items():
+        if not isinstance(record.get(key) or kind(), kind):
+            raise ValueError(f"its {key} is a {type(record[key]).__name__}, not a {kind.__name__}")
     for key in ("metric", "value"):
         if key not in record:
             raise ValueError(f"the key `{key}` is missing")
@@ -110,7 +135,7 @@ def _point(told: Any, job: JobView) -> Mapping[str, Any]:
     if told is not None and not isinstance(told, dict):
         raise ValueError("its point is not a mapping")
     for axis, value in (told or {}).items():
-        if not isinstance(value, (str, int, float)):
+        if not isinstance(value, (str, int, float)) or value != value or value in _ENDLESS:
             raise ValueError(f"the axis `{axis}` is {value!r}")
         if axis in job.point and job.point[axis] != value:
             raise ValueError(f"it says {axis}={value}, the job ran at {axis}={job.point[axis]}")

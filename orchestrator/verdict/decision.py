@@ -9,11 +9,12 @@ from orchestrator.store.history import History
 from orchestrator.verdict.item import HIT, MISS, MISSING, NEW, NOT_COMPARABLE, Item
 
 
-def exit_code(history: History, items: Sequence[Item]) -> int:
+def exit_code(history: History, items: Sequence[Item], unreadable: Sequence[str]) -> int:
     """The exit code of `orch run`.
 
     6 cancelled; 1 a step did not pass or a blocker missed; 3 a blocker was not measured or is not
-    comparable, or a step recorded without a prediction that it could not measure; 0 otherwise.
+    comparable, a step recorded without a prediction that it could not measure, or something that
+    was recorded is `unreadable`, so nobody knows what it said; 0 otherwise.
     """
     states = set(history.counts)
     if journal.CANCELLED in states:
@@ -23,7 +24,7 @@ def exit_code(history: History, items: Sequence[Item]) -> int:
         return 1
     unmeasured = {MISSING, NOT_COMPARABLE} & set(blockers)
     unfinished = states - {journal.PASSED}
-    return 3 if unmeasured or unfinished or not states else 0
+    return 3 if unmeasured or unfinished or unreadable or not states else 0
 
 
 def words(code: int, items: Sequence[Item]) -> str:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.spec import formula
-from orchestrator.store.history import History
+from orchestrator.store.history import Axes, History, Point, axes
 from orchestrator.store.results import Result
 from orchestrator.verdict import units
 
-Point = Mapping[str, Any]
 # A metric at one point of one step.
-Place = tuple[str, str, tuple[tuple[str, Any], ...]]
+Place = tuple[str, str, Axes]
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,8 @@ class NotMeasured(Exception):
 class Recorded:
     """Results by what they say, so that none of many questions looks through all of them."""
 
-    def __init__(self, results: Sequence[Result]) -> None:
+    def __init__(self, results: Sequence[Result], history: History) -> None:
+        self.history = history
         self._by_metric: dict[str, list[Result]] = {}
         self._by_axis: dict[tuple[str, str, Any], list[Result]] = {}
         for result in results:
@@ -59,14 +59,18 @@ class Recorded:
             found = min(found, self._by_axis.get((metric, axis, value), ()), key=len)
         return found
 
+    def rounds_of(self, result: Result) -> Sequence[str]:
+        """The jobs that passed in the place where this was recorded, one a round."""
+        job = self.history.jobs.get(result.job)
+        return self.history.passed.get((job.step, axes(job.point)), ()) if job else ()
 
-def quantity(
-    metric: str, step: str | None, where: Point, recorded: Recorded, history: History
-) -> Measured:
+
+def quantity(metric: str, step: str | None, where: Point, recorded: Recorded) -> Measured:
     """The measured value of a metric at the one point that `where` names.
 
     Raises:
-        NotMeasured: nothing was recorded there, it has no value, or `where` names several points.
+        NotMeasured: nothing was recorded there, or not in every round, it has no value, or `where`
+            names several points.
     """
     matching = [
         r
@@ -74,11 +78,16 @@ def quantity(
         if (step is None or r.step == step) and holds(r.point, where)
     ]
     if not matching:
-        raise NotMeasured(_why_nothing(metric, step, where, history))
+        raise NotMeasured(_why_nothing(metric, step, where, recorded.history))
     places = {place_of(r) for r in matching}
     if len(places) > 1:
         shown = ", ".join(_shown(s, dict(p)) for _, s, p in sorted(places, key=str)[:3])
         raise NotMeasured(f"`where` names {len(places)} points ({shown}, ...), not one")
+    rounds, telling = recorded.rounds_of(matching[0]), {r.job for r in matching}
+    silent = [job for job in rounds if job not in telling]
+    if silent:
+        told = len(rounds) - len(silent)
+        raise NotMeasured(f"recorded in {told} of {len(rounds)} rounds; not in {silent[0]}")
     return summary(matching)
 
 
@@ -88,16 +97,13 @@ def computed(
     step: str | None,
     where: Point,
     recorded: Recorded,
-    history: History,
 ) -> Measured:
     """The value of an expression over metrics of one point.
 
     Raises:
         NotMeasured: a metric is missing, is no number, or the expression has no value.
     """
-    parts = {
-        name: quantity(name, step, where, recorded, history) for name in formula.metrics(expression)
-    }
+    parts = {name: quantity(name, step, where, recorded) for name in formula.metrics(expression)}
     if not parts:
         raise NotMeasured(f"`{expression}` names no metric")
     values = {}
@@ -121,7 +127,7 @@ def computed(
 
 def place_of(result: Result) -> Place:
     """Where a result was measured."""
-    return result.metric, result.step, tuple(sorted(result.point.items(), key=_by_name))
+    return result.metric, result.step, axes(result.point)
 
 
 def summary(matching: Sequence[Result]) -> Measured:
@@ -192,7 +198,3 @@ def equal(one: Any, other: Any) -> bool:
 
 def _shown(step: str, point: Point) -> str:
     return f"{step}[{', '.join(f'{axis}={value}' for axis, value in point.items())}]"
-
-
-def _by_name(item: tuple[str, Any]) -> str:
-    return item[0]

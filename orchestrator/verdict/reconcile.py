@@ -58,8 +58,7 @@ class _Judge:
         conditions: Conditions,
     ) -> None:
         self._entries = entries
-        self._recorded = Recorded(results)
-        self._history = history
+        self._recorded = Recorded(results, history)
         self._conditions = conditions
         self._spoken_for: set[Place] = set()
         self._asked_for = [question for entry in entries.values() for question in _asked(entry)]
@@ -80,7 +79,7 @@ class _Judge:
             return _item(entry, NOT_COMPARABLE, measured, reason=str(error))
 
     def _measure(self, entry: Entry) -> Measured:
-        where = (entry.step, entry.where, self._recorded, self._history)
+        where = (entry.step, entry.where, self._recorded)
         if entry.compute:
             return self._heard(computed(entry.compute, entry.unit, *where))
         assert entry.metric is not None, "an entry has a metric or an expression"
@@ -130,7 +129,7 @@ class _Judge:
             return self._measure(self._entries[reference.entry])
         assert reference.metric is not None
         where = {**entry.where, **reference.where}
-        found = quantity(reference.metric, reference.step, where, self._recorded, self._history)
+        found = quantity(reference.metric, reference.step, where, self._recorded)
         return self._heard(found)
 
 

@@ -76,7 +76,7 @@ def trends(
         lasts = _lasts([r for run in rounds for r in _matching(run, metric, where)])
         if lasts:
             changed = _changes(rounds, files)
-            recorded = [(run, Recorded(run.results)) for run in rounds]
+            recorded = [(run, Recorded(run.results, run.history)) for run in rounds]
             for last in lasts:
                 near = [replace(run, results=of.near(metric, last.point)) for run, of in recorded]
                 found.append(_trend(near, last, changed))
@@ -156,7 +156,7 @@ def _round(run: Run, last: Result, measured_before: float | None) -> Round:
     if run.problem:
         return replace(blank, why=run.problem)
     try:
-        found = quantity(last.metric, last.step, last.point, Recorded(run.results), run.history)
+        found = quantity(last.metric, last.step, last.point, Recorded(run.results, run.history))
         if not found.is_number:
             return replace(blank, why=f"`{found.value}` is not a number")
         value = units.convert(float(found.value), found.unit, last.unit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +109,18 @@ class TestBadLines:
             (line(point={"k": None}), "the axis `k`"),
             (line(point=5), "point"),
             ("[" * 100_000, "nested too deeply"),
+            (line(metric="\ud800"), "half of a character"),
+            (line(value="\udfff x"), "half of a character"),
+            (line(unit="\udfff"), "half of a character"),
+            (line(point={"k": "\ud800"}), "half of a character"),
+            (line(unit={"a": 1}), "its unit is a dict, not a str"),
+            (line(note=5), "its note is a int, not a str"),
+            (line(timing=[1]), "its timing is a list, not a dict"),
+            (line(check="x"), "its check is a str, not a dict"),
+            (line(point={"k": float("nan")}), "the axis `k` is nan"),
+            (line(point={"k": float("-inf")}), "the axis `k` is -inf"),
         ],
-        ids=range(26),
+        ids=range(36),
     )
     def test_are_named_with_their_line_and_the_others_count(
         self, tmp_path: Path, bad: str, why: str
@@ -133,6 +144,33 @@ class TestBadLines:
 
         assert len(found.found) == 1
         assert len(found.problems) == 1
+
+    def test_one_too_long_is_passed_over_without_being_held(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(results, "MAX_LINE", 200)
+
+        found = read(tmp_path, line(note="x" * 2000), line(note="y" * 50))
+
+        assert [r.note[:1] for r in found.found] == ["y"]
+        (problem,) = found.problems
+        assert problem == "step[n=3]: results.jsonl:1: a line of more than 200 characters"
+
+    def test_both_halves_of_a_character_are_one(self, tmp_path: Path) -> None:
+        assert read(tmp_path, line(note="\U0001f600")).found[0].note == "\U0001f600"
+
+
+@pytest.mark.parametrize("lines", [0, 1])
+def test_results_that_did_not_come_home_are_told(tmp_path: Path, lines: int) -> None:
+    """The journal tells how many a job recorded; a full disk may have kept the file there."""
+    job = replace(JOB, results=2)
+    if lines:
+        (tmp_path / "steps" / JOB.folder).mkdir(parents=True)
+        (tmp_path / "steps" / JOB.folder / "results.jsonl").write_text(line() + "\n", "utf-8")
+
+    found = results.read(tmp_path, History({job.id: job}))
+
+    assert found.problems == (f"step[n=3]: 2 results were recorded, {lines} came home",)
 
 
 def test_jobs_without_results_are_passed_over(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ from orchestrator.verdict.item import Item
 from orchestrator.verdict.reconcile import reconcile
 
 
-def job(name: str, state: str = "passed", **more: Any) -> JobView:
-    """`job("step[n=3]", ...)`: the id of a job with its step and its point."""
+def job(name: str, state: str = "passed", *, id_: str = "", **more: Any) -> JobView:
+    """`job("step[n=3]", ...)`: the id of a job with its step and its point; or another `id_`."""
     step, _, axes = name.partition("[")
     pairs = (pair.split("=") for pair in axes.rstrip("]").split(",") if pair)
     point = {axis: int(value) if value.isdigit() else value for axis, value in pairs}
-    return JobView(id=name, step=step, point=point, state=state, **more)
+    return JobView(id=id_ or name, step=step, point=point, state=state, **more)
 
 
 def history(*jobs: JobView) -> History:

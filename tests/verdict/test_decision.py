@@ -51,11 +51,29 @@ PASSED = ["passed", "passed"]
 def test_exit_code(states: list[str], items: list[Item], code: int) -> None:
     jobs = history(*(job(f"j{n}", state) for n, state in enumerate(states)))
 
-    assert decision.exit_code(jobs, items) == code
+    assert decision.exit_code(jobs, items, ()) == code
 
 
 def test_no_evidence_is_never_a_pass() -> None:
-    assert decision.exit_code(History(), []) != 0
+    assert decision.exit_code(History(), [], ()) != 0
+
+
+@pytest.mark.parametrize(
+    ("states", "items", "code"),
+    [
+        (PASSED, [], 3),
+        (PASSED, [item("hit")], 3),
+        (PASSED, [item("miss")], 1),
+        (["passed", "failed"], [], 1),
+        (["passed", "cancelled"], [], 6),
+    ],
+)
+def test_what_was_recorded_and_cannot_be_read_is_no_pass(
+    states: list[str], items: list[Item], code: int
+) -> None:
+    jobs = history(*(job(f"j{n}", state) for n, state in enumerate(states)))
+
+    assert decision.exit_code(jobs, items, ["a: results.jsonl:1: not a result"]) == code
 
 
 @pytest.mark.parametrize(

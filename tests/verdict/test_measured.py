@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,65 +29,61 @@ POINTS = [
 ]
 
 
-def why_not(call: Any, *arguments: Any) -> str:
+def why_not(call: Any, *question: Any, results: list[Any], jobs: History | None = None) -> str:
     with pytest.raises(NotMeasured) as caught:
-        call(*(Recorded(one) if isinstance(one, list) else one for one in arguments))
+        call(*question, Recorded(results, jobs or History()))
     return str(caught.value)
 
 
 class TestBinding:
     def test_to_the_one_point_that_is_named(self) -> None:
-        found = quantity("time", "run", {"n": 2}, Recorded(POINTS), History())
+        found = quantity("time", "run", {"n": 2}, Recorded(POINTS, History()))
 
         assert found == Measured(
             20.0, "us", 1, "run", values=(20.0,), places=(("time", "run", (("n", 2),)),)
         )
 
     def test_two_points_are_not_one(self) -> None:
-        why = why_not(quantity, "time", "run", {}, POINTS, History())
+        why = why_not(quantity, "time", "run", {}, results=POINTS)
 
         assert why == "`where` names 2 points (run[n=1], run[n=2], ...), not one"
 
     def test_two_steps_are_two_points(self) -> None:
-        why = why_not(quantity, "time", None, {"n": 1}, POINTS, History())
+        why = why_not(quantity, "time", None, {"n": 1}, results=POINTS)
 
         assert why.startswith("`where` names 2 points (other[n=1], run[n=1]")
 
     def test_an_axis_that_is_not_named_must_have_one_value(self) -> None:
         results = [result("run[n=1,m=2]", "time", 5.0)]
 
-        assert quantity("time", None, {"n": 1}, Recorded(results), History()).value == 5.0
+        assert quantity("time", None, {"n": 1}, Recorded(results, History())).value == 5.0
 
     @pytest.mark.parametrize("wanted", ["1", 1.5, True, None])
     def test_values_of_another_type_are_other_points(self, wanted: object) -> None:
-        assert "no step recorded" in why_not(
-            quantity, "time", "run", {"n": wanted}, POINTS, History()
-        )
+        assert "no step recorded" in why_not(quantity, "time", "run", {"n": wanted}, results=POINTS)
 
     def test_true_is_not_one(self) -> None:
         results = [result("run", "time", 5.0, point={"flag": True})]
 
-        assert quantity("time", None, {"flag": True}, Recorded(results), History()).value == 5.0
-        assert "no step" in why_not(
-            quantity, "time", None, {"flag": 1}, Recorded(results), History()
-        )
+        assert quantity("time", None, {"flag": True}, Recorded(results, History())).value == 5.0
+        assert "no step" in why_not(quantity, "time", None, {"flag": 1}, results=results)
 
     def test_an_axis_that_the_process_looped_over_binds_too(self) -> None:
         results = [result("run", "time", float(k), point={"k": k}) for k in (1, 2)]
 
-        assert quantity("time", None, {"k": 2}, Recorded(results), History()).value == 2.0
+        assert quantity("time", None, {"k": 2}, Recorded(results, History())).value == 2.0
 
 
 class TestRounds:
     def test_numbers_give_the_median(self) -> None:
         results = [result("run", "time", v, round=r) for r, v in enumerate((3.0, 1.0, 100.0))]
 
-        found = quantity("time", None, {}, Recorded(results), History())
+        found = quantity("time", None, {}, Recorded(results, History()))
 
         assert (found.value, found.count) == (3.0, 3)
 
     def test_one_round_keeps_its_type(self) -> None:
-        found = quantity("count", None, {}, Recorded([result("run", "count", 7, "1")]), History())
+        found = quantity("count", None, {}, Recorded([result("run", "count", 7, "1")], History()))
 
         assert type(found.value) is int
 
@@ -94,13 +91,13 @@ class TestRounds:
     def test_words_and_truths_that_agree_are_one(self, values: tuple[object, ...]) -> None:
         results = [result("run", "hash", v, "", round=r) for r, v in enumerate(values)]
 
-        assert quantity("hash", None, {}, Recorded(results), History()).value == values[0]
+        assert quantity("hash", None, {}, Recorded(results, History())).value == values[0]
 
     @pytest.mark.parametrize("values", [("a", "b"), (True, False), (1, "1"), (1, True)])
     def test_rounds_that_disagree_are_told(self, values: tuple[object, ...]) -> None:
         results = [result("run", "hash", v, "", round=r) for r, v in enumerate(values)]
 
-        why = why_not(quantity, "hash", None, {}, results, History())
+        why = why_not(quantity, "hash", None, {}, results=results)
 
         assert why.startswith("the rounds disagree: ")
 
@@ -108,16 +105,34 @@ class TestRounds:
         """A loop inside the step that names no axis: their median would be of different things."""
         results = [result("run", "time", 1.0), result("run", "time", 2.0)]
 
-        why = why_not(quantity, "time", None, {}, results, History())
+        why = why_not(quantity, "time", None, {}, results=results)
 
         assert why == "recorded 2 times in one round of run; give each its own `point`"
+
+    def test_a_round_that_passed_and_said_nothing_is_missing(self) -> None:
+        jobs = history(*(job("run[n=1]", id_=f"run[n=1]#{r}", round=r) for r in range(3)))
+        told = [
+            replace(result("run[n=1]", "time", 1.0, round=r), job=f"run[n=1]#{r}") for r in (0, 2)
+        ]
+
+        why = why_not(quantity, "time", None, {"n": 1}, results=told, jobs=jobs)
+
+        assert why == "recorded in 2 of 3 rounds; not in run[n=1]#1"
+
+    def test_a_round_that_did_not_pass_is_told_by_its_step(self) -> None:
+        """The run's own verdict says that; the rounds that passed still say what they measured."""
+        states = ("passed", "failed")
+        jobs = history(
+            *(job("run", state, id_=f"run#{r}", round=r) for r, state in enumerate(states))
+        )
+        told = [replace(result("run", "time", 1.0), job="run#0")]
+
+        assert quantity("time", None, {}, Recorded(told, jobs)).count == 1
 
     def test_several_units_are_told(self) -> None:
         results = [result("run", "time", 1.0), result("run", "time", 1.0, "ms", round=1)]
 
-        assert "several units: ['ms', 'us']" in why_not(
-            quantity, "time", None, {}, results, History()
-        )
+        assert "several units: ['ms', 'us']" in why_not(quantity, "time", None, {}, results=results)
 
     def test_a_note_cannot_act_on_who_shows_it(self) -> None:
         gone = result("run", "time", None, status="error", note="one\n\x1b[2Jtwo\u202e")
@@ -133,7 +148,7 @@ class TestRounds:
             result("run", "time", None, round=1, status="error", note="it was throttled"),
         ]
 
-        why = why_not(quantity, "time", None, {}, results, History())
+        why = why_not(quantity, "time", None, {}, results=results)
 
         assert why == "recorded as error: it was throttled"
 
@@ -159,12 +174,14 @@ class TestReasons:
     def test_say_what_became_of_the_job(
         self, jobs: list[Any], where: dict[str, Any], words: str
     ) -> None:
-        assert why_not(quantity, "time", None, where, [], history(*jobs)) == words
+        assert why_not(quantity, "time", None, where, results=[], jobs=history(*jobs)) == words
 
     def test_another_step_is_no_reason(self) -> None:
         jobs = history(job("other", "failed", reason="x"), job("run"))
 
-        assert why_not(quantity, "time", "run", {}, [], jobs) == "no step recorded `time`"
+        why = why_not(quantity, "time", "run", {}, results=[], jobs=jobs)
+
+        assert why == "no step recorded `time`"
 
 
 class TestComputed:
@@ -188,7 +205,7 @@ class TestComputed:
     def test_metrics_are_converted_before_they_meet(
         self, expression: str, unit: str, value: float
     ) -> None:
-        found = computed(expression, unit, None, {}, Recorded(self.RESULTS), History())
+        found = computed(expression, unit, None, {}, Recorded(self.RESULTS, History()))
 
         assert found.value == pytest.approx(value)
         assert (found.unit, found.step) == (unit, "run")
@@ -206,15 +223,13 @@ class TestComputed:
         ],
     )
     def test_what_cannot_be_computed_says_why(self, expression: str, unit: str, words: str) -> None:
-        assert words in why_not(
-            computed, expression, unit, None, {}, Recorded(self.RESULTS), History()
-        )
+        assert words in why_not(computed, expression, unit, None, {}, results=self.RESULTS)
 
     def test_counts_as_many_rounds_as_its_poorest_part(self) -> None:
         results = [result("run", "a", 1.0, round=r) for r in range(3)]
         results += [result("run", "b", 1.0, round=r) for r in range(2)]
 
-        assert computed("a + b", "us", None, {}, Recorded(results), History()).count == 2
+        assert computed("a + b", "us", None, {}, Recorded(results, History())).count == 2
 
 
 SCALARS = st.sampled_from([0, 1, True, False, 1.0, "1", "x"])
@@ -227,7 +242,7 @@ def test_what_is_near_has_all_that_lies_there_in_its_order(
 ) -> None:
     results = [result("run", metric, n, point=point) for n, (metric, point) in enumerate(told)]
 
-    near = Recorded(results).near("time", where)
+    near = Recorded(results, History()).near("time", where)
 
     there = [r for r in results if r.metric == "time" and holds(r.point, where)]
     assert [r for r in near if holds(r.point, where)] == there
