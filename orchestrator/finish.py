@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json as json_text
 import sys
 import time
@@ -68,7 +69,25 @@ class Outcome:
 
 
 def finish(outcome: Outcome) -> int:
-    """From a run that is under way to its exit code."""
+    """From a run that is under way to its exit code.
+
+    Raises:
+        EvidenceError: what came home is damaged, or there is no room for it here.
+    """
+    try:
+        return _finished(outcome)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        place = error.filename or outcome.folder.path
+        raise EvidenceError(
+            f"no room for what comes home in {place}: {error.strerror};"
+            f" the run and its evidence are safe at {outcome.host_name}",
+            fix=f"make room, then orch fetch {outcome.record.run_id}",
+        ) from error
+
+
+def _finished(outcome: Outcome) -> int:
     for step in (follow, verify, reconcile, tell):
         result = step(outcome)
         if isinstance(result, int):

@@ -105,10 +105,11 @@ class Turns:
         results = self._settle_results(job, env["ORCH_RESULTS"])
         self.teller.job_ended(job, outcome, files=gathered.files, results=results, watched=watched)
 
-    def _settle_results(self, job: Job, path: str) -> int:
+    def _settle_results(self, job: Job, path: str) -> Optional[int]:
+        """How many results the step recorded; None when nobody can tell."""
         try:
             return recorded.settle(path, self.around.secrets)
         except OSError as error:
             text = f"what the step recorded cannot be read: {error.strerror}"
             self.teller.note("error", text, id=job.id)
-            return 0
+            return None

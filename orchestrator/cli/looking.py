@@ -77,7 +77,9 @@ def verify(target: str) -> None:
 
 def _line(record: RunRecord) -> str:
     counts = ", ".join(f"{n} {state_words(s)}" for s, n in sorted(record.counts.items()))
-    verdict = "" if record.exit_code is None else f"exit {record.exit_code}"
+    verdict = "no verdict" if record.state == "home" else ""
+    if record.exit_code is not None:
+        verdict = f"exit {record.exit_code}"
     words = f"{record.run_id}  {record.host}  {record.state}  {verdict}  {counts}"
     return " ".join(words.split(" ")).rstrip()
 

@@ -73,7 +73,10 @@ class Host(Model):
             address = getattr(self, name)
             # An address that starts with a dash would reach the ssh program as an option.
             if address and (address.startswith("-") or any(c.isspace() for c in address)):
-                raise wrong(f"`{address}` is not an address", "`user@host:port` or an alias")
+                raise wrong(f"{address!r} is not an address", "`user@host:port` or an alias")
+        if not self.root.startswith(("/", "~")) or not self.root.isprintable():
+            # A relative one would lie in whatever directory the agent is started in.
+            raise wrong(f"`root` is {self.root!r}", "a path that begins with `/` or `~`, in a line")
         return self
 
     @property

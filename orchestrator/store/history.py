@@ -42,7 +42,8 @@ class JobView:
     signal: str | None = None
     reason: str = ""
     tail: Sequence[str] = ()
-    results: int = 0
+    results: int | None = 0
+    """None: something is there that the host could not read."""
     files: int = 0
     leftover: Sequence[str] = ()
     watched: Sequence[Watched] = ()
@@ -158,7 +159,7 @@ def _ended(job: JobView, event: Mapping[str, Any]) -> JobView:
         signal=event.get("signal"),
         reason=str(event["reason"]),
         tail=tuple(str(line) for line in event["tail"]),
-        results=int(event.get("results", 0)),
+        results=None if event.get("results", 0) is None else int(event.get("results", 0)),
         files=int(event.get("files", 0)),
         leftover=tuple(str(name) for name in event.get("leftover", ())),
         watched=watched(event.get("watched", ())),

@@ -61,7 +61,9 @@ def read(evidence: Path, history: History) -> Results:
                 unread.append(f"{job.id}: results.jsonl:{lines}: {error}")
             except RecursionError:
                 unread.append(f"{job.id}: results.jsonl:{lines}: nested too deeply")
-        if lines < job.results:
+        if job.results is None:
+            unread.append(f"{job.id}: the host could not read what it recorded")
+        elif lines < job.results:
             unread.append(f"{job.id}: {job.results} results were recorded, {lines} came home")
         problems += unread[:MAX_PROBLEMS]
         if len(unread) > MAX_PROBLEMS:

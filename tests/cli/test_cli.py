@@ -222,6 +222,15 @@ def test_ls_tells_state_and_exit_code(ran: Project) -> None:
     assert f"{ran.last_run.name}  ended  2/2 jobs" in on_host
 
 
+def test_ls_tells_of_a_run_that_came_home_and_was_never_judged(ran: Project) -> None:
+    """As one whose ledger was changed while it ran: its steps passed, and no more is known."""
+    record = ran.last_run / "run.json"
+    told = {**json.loads(record.read_text("utf-8")), "exit_code": None}
+    record.write_text(json.dumps(told), "utf-8")
+
+    assert "home  no verdict" in ran.orch("ls").out
+
+
 def test_another_laptop_can_take_a_run_over(ran: Project) -> None:
     run_id = ran.last_run.name
     (ran.path / "artifacts").rename(ran.path / "gone")

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from tests.conftest import COMMAND_DEADLINE_S, Project
+from tests.hosts.smalldisk import grow, small_disk
 from tests.hosts.sshd import SshServer
 
 SLOW = """
@@ -164,3 +165,29 @@ class TestWhenTheLaptopGoesAway:
         assert slow.ended("wait")["state"] == "host_lost"
         assert slow.ended("after")["state"] == "not_started"
         assert slow.orch("verify", "latest").code == 0
+
+
+LARGE = """
+experiment: large
+kind: probe
+timeout: 60s
+steps:
+  - id: write
+    run: head -c 6000000 /dev/urandom > "$ORCH_OUT/large.bin"
+"""
+
+
+def test_a_full_disk_here_leaves_the_run_there_to_be_fetched(project: Project) -> None:
+    project.write("large.yaml", LARGE)
+    artifacts = project.path / "artifacts"
+    with small_disk(artifacts, 4):
+        run = project.orch("run", "large.yaml")
+
+        run_id = project.last_run.name
+        assert run.code == 3, run.text
+        assert "No space left on device; the run and its evidence are safe at local" in run.text
+        assert f"fix: make room, then orch fetch {run_id}" in run.text
+
+        grow(artifacts, 40)
+        assert project.orch("fetch", run_id).code == 0
+        assert project.orch("verify", run_id).code == 0

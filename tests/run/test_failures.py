@@ -74,3 +74,57 @@ def is_running(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+UNREADABLE = """
+experiment: unreadable
+kind: probe
+timeout: 20s
+steps:
+  - id: tell
+    rounds: 2
+    run: |
+      {command}
+ledger: unreadable.ledger.yaml
+"""
+
+ONE = """
+ledger: unreadable
+entries:
+  - id: m
+    metric: m
+    step: tell
+    unit: "1"
+    expect: {value: 1, exact: true}
+    because: The step says so in every round.
+    source: guess
+    decides: nothing
+"""
+
+GOOD = """echo '{"metric": "m", "value": 1, "unit": "1"}' >> "$ORCH_RESULTS"; """
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("""echo '{"metric": "m", "value": NaN}' >> "$ORCH_RESULTS\"""", "`m` is nan"),
+        (GOOD + """printf '{"metric": "n", "val' >> "$ORCH_RESULTS\"""", "Unterminated string"),
+        (GOOD + """echo garbage >> "$ORCH_RESULTS\"""", "Expecting value"),
+        (GOOD + """echo '{"metric": "\\ud800", "value": 1}' >> "$ORCH_RESULTS\"""", "half of a"),
+        ('mkfifo "$ORCH_RESULTS"', "the host could not read what it recorded"),
+        (f"if [ $ORCH_ROUND = 0 ]; then {GOOD}fi", "recorded in 1 of 2 rounds; not in tell#2"),
+    ],
+    ids=["nan", "cut", "garbage", "half_a_character", "fifo", "one_round"],
+)
+def test_what_was_recorded_and_is_not_known_is_no_pass(
+    command: str, said: str, project: Project
+) -> None:
+    project.write("unreadable.yaml", UNREADABLE.replace("{command}", command))
+    project.write("unreadable.ledger.yaml", ONE)
+
+    run = project.orch("run", "unreadable.yaml")
+
+    assert run.code == 3, run.text
+    assert "not fully measured" in run.out
+    assert said in run.text
+    assert project.orch("show", "latest").code == 3

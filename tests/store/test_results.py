@@ -173,6 +173,14 @@ def test_results_that_did_not_come_home_are_told(tmp_path: Path, lines: int) -> 
     assert found.problems == (f"step[n=3]: 2 results were recorded, {lines} came home",)
 
 
+def test_results_that_the_host_could_not_read_are_told(tmp_path: Path) -> None:
+    job = replace(JOB, results=None)
+
+    found = results.read(tmp_path, History({job.id: job}))
+
+    assert found.problems == ("step[n=3]: the host could not read what it recorded",)
+
+
 def test_jobs_without_results_are_passed_over(tmp_path: Path) -> None:
     jobs = {"a": JobView("a", "a", folder="a"), "b": JobView("b", "b")}
     (tmp_path / "steps" / "a").mkdir(parents=True)
