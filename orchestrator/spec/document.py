@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
@@ -23,6 +22,7 @@ from ruamel.yaml.scalarfloat import ScalarFloat
 from ruamel.yaml.scalarint import ScalarInt
 
 from orchestrator.errors import Problem, SpecError
+from orchestrator.spec.bounds import BeyondBounds, reader
 
 NodePath = tuple[str | int, ...]
 Place = tuple[int, int]
@@ -77,9 +77,8 @@ def load(path: Path, *, shown_as: str = "") -> Document:
 
 def parse(text: str, file: str) -> Document:
     """Like `load`, for text that is already in memory."""
-    reader = YAML(typ="rt", pure=True)
     try:
-        node = reader.load(text)
+        node = reader().load(text)
     except MarkedYAMLError as error:
         raise SpecError([_syntax_problem(error, file)]) from error
     except ReaderError as error:
@@ -138,6 +137,8 @@ def _forbidden_character(error: ReaderError, text: str, file: str) -> Problem:
 def _syntax_problem(error: MarkedYAMLError, file: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    if isinstance(error, BeyondBounds):
+        return Problem(error.problem, error.expected, error.fix, file, line, column)
     what = " ".join(str(error.problem or error.context or "not YAML").split())
     if "found duplicate key" in what:
         key = what.split('"')[1] if what.count('"') >= 2 else "?"

@@ -72,13 +72,14 @@ class YamlError(Exception):
 
 def compose(text: str, name: str) -> YamlNode | None:
     """Parse one document into nodes; duplicate keys are the loader's business, not ours."""
-    from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-    reader = YAML(typ="rt", pure=True)
-    reader.allow_duplicate_keys = True
+    from orchestrator.spec.bounds import reader
+
+    lenient = reader()
+    lenient.allow_duplicate_keys = True
     try:
-        return reader.compose(text)  # type: ignore[no-any-return]
+        return lenient.compose(text)  # type: ignore[no-any-return]
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)

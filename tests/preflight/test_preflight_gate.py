@@ -31,6 +31,16 @@ def test_errors_elsewhere_in_the_project_do_not_stop_a_run(project: Path) -> Non
     assert (gate.errors, gate.warnings, gate.report.files) == (0, 0, 3)
 
 
+def test_yaml_nested_too_deep_is_a_finding_of_its_own_file_alone(project: Path) -> None:
+    (project / "deep.yaml").write_text(f"experiment: x\nx-d: {'[' * 3000}{']' * 3000}\n", "utf-8")
+
+    assert check_experiment(project / "exp.yaml").errors == 0
+    gate = check_experiment(project / "deep.yaml")
+    assert gate.errors == 1
+    assert "deep.yaml:2:1: error[unparsed-file]" in gate.text
+    assert "nested more than 100 levels deep" in gate.text
+
+
 def test_error_in_imported_code_stops_the_run(project: Path) -> None:
     (project / "app" / "model.py").write_text(BAD, "utf-8")
 

@@ -39,6 +39,7 @@ CASES = {
     "24-deadline-of-ages.yaml": ("2:10", "longer than anybody waits"),
     "25-included-point-lacks-an-axis.yaml": ("9:11", "lacks `a` and has the unknown axis `b`"),
     "26-matrix-without-axes.yaml": ("7:7", "the matrix has no axis"),
+    "27-nested-too-deep.yaml": ("4:108", "nested more than 100 levels deep"),
 }
 
 
