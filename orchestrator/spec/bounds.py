@@ -1,7 +1,12 @@
-"""How deep a YAML file may be nested, told before anything recurses through it."""
+"""How large a YAML file may be: in depth, and with all its aliases written out.
+
+A few lines of aliases of aliases name billions of values, and a few thousand brackets are deeper
+than Python may recurse. Both are counted while the nodes are made, before anything walks them.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -10,6 +15,9 @@ from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import AliasEvent
 
 MAX_DEPTH = 100
+MAX_VALUES = 500_000
+# So many characters of one text count as a value: an alias repeats a long text as cheaply as `a`.
+_CHARACTERS = 100
 
 
 class BeyondBounds(MarkedYAMLError):  # type: ignore[misc]
@@ -28,42 +36,57 @@ def reader() -> YAML:
     return made
 
 
+@dataclass
+class _Extent:
+    """What a node holds with its aliases written out, itself included."""
+
+    values: int = 1
+    depth: int = 1
+
+    def take_in(self, child: _Extent) -> None:
+        self.values += child.values
+        self.depth = max(self.depth, child.depth + 1)
+
+
 class _Bounded(Composer):  # type: ignore[misc]
-    """Makes nodes as ever, and stops at the first that exceeds the bound."""
+    """Makes nodes as ever, and stops at the first that exceeds a bound."""
 
     def __init__(self, loader: Any = None) -> None:
         super().__init__(loader)
         # YAML allows it, and Python's warning would name no file of the user's.
         self.warn_double_anchors = False
-        # How deep each node that is being made goes so far, itself included, outermost first.
-        self._open: list[int] = []
-        # The node is kept beside its depth, so that no other node gets its id.
-        self._anchored: dict[int, tuple[Any, int]] = {}
+        self._open: list[_Extent] = []
+        # The node is kept beside its extent, so that no other node gets its id.
+        self._anchored: dict[int, tuple[Any, _Extent]] = {}
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         mark = self.parser.peek_event().start_mark
         if self.parser.check_event(AliasEvent):
             node = super().compose_node(parent, index)
-            depth = self._depth_of(node, mark)
+            extent = self._extent_of(node, mark)
         else:
-            node, depth = self._composed(parent, index, mark)
-        if len(self._open) + depth > MAX_DEPTH:
+            node, extent = self._composed(parent, index, mark)
+        if len(self._open) + extent.depth > MAX_DEPTH:
             raise _too_deep(mark)
         if self._open:
-            self._open[-1] = max(self._open[-1], depth + 1)
+            self._open[-1].take_in(extent)
+            if self._open[-1].values > MAX_VALUES:
+                raise _too_many(mark)
         return node
 
-    def _composed(self, parent: Any, index: Any, mark: Any) -> tuple[Any, int]:
+    def _composed(self, parent: Any, index: Any, mark: Any) -> tuple[Any, _Extent]:
         if len(self._open) >= MAX_DEPTH:
             raise _too_deep(mark)
-        self._open.append(1)
+        self._open.append(_Extent())
         node = super().compose_node(parent, index)
-        depth = self._open.pop()
+        extent = self._open.pop()
+        if node.id == "scalar":
+            extent.values += len(node.value) // _CHARACTERS
         if node.anchor is not None:
-            self._anchored[id(node)] = (node, depth)
-        return node, depth
+            self._anchored[id(node)] = (node, extent)
+        return node, extent
 
-    def _depth_of(self, node: Any, mark: Any) -> int:
+    def _extent_of(self, node: Any, mark: Any) -> _Extent:
         known = self._anchored.get(id(node))
         if known is None:
             raise BeyondBounds(
@@ -80,5 +103,14 @@ def _too_deep(mark: Any) -> BeyondBounds:
         f"this is nested more than {MAX_DEPTH} levels deep",
         f"at most {MAX_DEPTH}",
         "take the inner levels out",
+        mark,
+    )
+
+
+def _too_many(mark: Any) -> BeyondBounds:
+    return BeyondBounds(
+        f"with all aliases written out, there are more than {MAX_VALUES} values up to here",
+        f"at most {MAX_VALUES}, a long text counting as many",
+        "repeat less by aliases, or split the file",
         mark,
     )

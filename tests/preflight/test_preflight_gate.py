@@ -41,6 +41,19 @@ def test_yaml_nested_too_deep_is_a_finding_of_its_own_file_alone(project: Path) 
     assert "nested more than 100 levels deep" in gate.text
 
 
+def test_aliases_that_name_billions_are_a_finding_of_their_own_file_alone(project: Path) -> None:
+    lines = [f"x-{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
+    step = "steps: [{id: a, run: *a29}]\n"
+    text = "\n".join(["experiment: x", "x-0: &a0 [1]", *lines, step])
+    (project / "laughs.yaml").write_text(text, "utf-8")
+    (project / "hosts.yaml").write_text("\n".join([text, "hosts: {a: {x-gpu: *a29}}"]), "utf-8")
+
+    assert check_experiment(project / "exp.yaml").errors == 0
+    gate = check_experiment(project / "laughs.yaml")
+    assert gate.errors == 1
+    assert "laughs.yaml:8:1: error[unparsed-file]" in gate.text
+
+
 def test_error_in_imported_code_stops_the_run(project: Path) -> None:
     (project / "app" / "model.py").write_text(BAD, "utf-8")
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from orchestrator.errors import Problem, SpecError
-from orchestrator.spec.bounds import MAX_DEPTH
+from orchestrator.spec.bounds import MAX_DEPTH, MAX_VALUES
 from orchestrator.spec.document import parse
+from orchestrator.spec.expand import prepare
+from orchestrator.spec.hosts import load_hosts
 
 
 def refused(text: str) -> Problem:
@@ -67,6 +70,64 @@ def test_depth_is_counted_through_aliases() -> None:
 
     assert "nested more than 100 levels deep" in problem.what
     assert problem.line == MAX_DEPTH
+
+
+def laughing(levels: int, times: int = 9) -> str:
+    """A value that holds `times` of the one above, level by level."""
+    lines = [f"x-{n}: &a{n} [{', '.join([f'*a{n - 1}'] * times)}]" for n in range(1, levels)]
+    return "\n".join(["x-0: &a0 [1]", *lines, f"n: *a{levels - 1}"])
+
+
+def doubling(levels: int) -> str:
+    lines = [f"x-{n}: &a{n} {{l: *a{n - 1}, r: *a{n - 1}}}" for n in range(1, levels)]
+    return "\n".join(["x-0: &a0 {k: v}", *lines, f"env: *a{levels - 1}"])
+
+
+def merging(levels: int) -> str:
+    lines = [f"x-{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}], k{n}: 1}}" for n in range(1, levels)]
+    return "\n".join(["x-0: &a0 {k: v}", *lines, f"env: *a{levels - 1}"])
+
+
+def repeating(characters: int) -> str:
+    """One long text, named often."""
+    return f"x-t: &t {'y' * characters}\nn: [{', '.join(['*t'] * 1000)}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [(laughing(29), 7), (doubling(24), 17), (merging(30), 16), (repeating(60_000), 2)],
+    ids=["lists", "mappings", "merges", "texts"],
+)
+def test_aliases_that_name_too_much_are_told_before_anything_expands_them(
+    text: str, line: int
+) -> None:
+    problem = refused(text)
+
+    assert f"more than {MAX_VALUES} values" in problem.what
+    assert problem.line == line
+    assert problem.column > 1
+    assert problem.fix
+
+
+@pytest.mark.parametrize("text", [laughing(5), doubling(12), repeating(1000)])
+def test_aliases_that_name_much_are_read(text: str) -> None:
+    assert parse(text, "e.yaml").data
+
+
+def test_hosts_and_ledgers_have_the_same_bound(tmp_path: Path) -> None:
+    (tmp_path / "hosts.yaml").write_text(f"{laughing(29)}\nhosts: {{}}\n", "utf-8")
+    (tmp_path / "e.ledger.yaml").write_text(f"{laughing(29)}\nledger: e\n", "utf-8")
+    experiment = tmp_path / "e.yaml"
+    experiment.write_text(
+        "experiment: e\nkind: probe\ntimeout: 1s\nledger: e.ledger.yaml\n"
+        "steps:\n  - {id: a, run: 'true'}\n",
+        "utf-8",
+    )
+
+    with pytest.raises(SpecError, match=r"hosts\.yaml:7:\d+: with all aliases written out"):
+        load_hosts([tmp_path / "hosts.yaml"])
+    with pytest.raises(SpecError, match=r"ledger\.yaml:7:\d+: with all aliases written out"):
+        prepare(experiment)
 
 
 @pytest.mark.parametrize("text", ["env: &e {a: *e}\n", "x-e: &e\n  - [*e]\n"])
