@@ -43,7 +43,7 @@ class Target:
 
 
 class PathMissing(Exception):
-    """A path on the command line does not exist."""
+    """A path on the command line does not exist, or is neither a file nor a folder."""
 
 
 def discover(paths: Iterable[Path], config: Config) -> list[Target]:
@@ -52,6 +52,8 @@ def discover(paths: Iterable[Path], config: Config) -> list[Target]:
     for path in paths:
         if not path.exists():
             raise PathMissing(f"`{path}`: no such file or folder; check the path")
+        if not (path.is_dir() or path.is_file()):
+            raise PathMissing(f"`{path}`: neither a file nor a folder; check the path")
         candidates = _below(path) if path.is_dir() else iter((path,))
         for candidate in candidates:
             target = _target(candidate, config)
@@ -110,5 +112,6 @@ def _walk(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(f for f in folders if f not in _SKIPPED_FOLDERS)
         for name in names:
-            if language_of(name):
-                yield Path(parent, name)
+            # A pipe would be waited for.
+            if language_of(name) and (path := Path(parent, name)).is_file():
+                yield path

@@ -1,4 +1,4 @@
-"""How large a YAML file may be: in depth, and with all its aliases written out.
+"""How large a YAML file may be: in bytes, in depth, and with all its aliases written out.
 
 A few lines of aliases of aliases name billions of values, and a few thousand brackets are deeper
 than Python may recurse. Both are counted while the nodes are made, before anything walks them.
@@ -14,6 +14,7 @@ from ruamel.yaml.composer import Composer
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import AliasEvent
 
+MAX_BYTES = 4 << 20
 MAX_DEPTH = 100
 MAX_VALUES = 500_000
 # So many characters of one text count as a value: an alias repeats a long text as cheaply as `a`.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from ruamel.yaml.scalarfloat import ScalarFloat
 from ruamel.yaml.scalarint import ScalarInt
 
 from orchestrator.errors import Problem, SpecError
-from orchestrator.spec.bounds import BeyondBounds, reader
+from orchestrator.spec.bounds import MAX_BYTES, BeyondBounds, reader
 
 NodePath = tuple[str | int, ...]
 Place = tuple[int, int]
@@ -60,19 +61,36 @@ def load(path: Path, *, shown_as: str = "") -> Document:
     """Read one YAML file.
 
     Raises:
-        SpecError: the file is missing, unreadable, not UTF-8, not YAML, or not a mapping.
+        SpecError: the file is missing, unreadable, no plain file, too large, not UTF-8, not YAML,
+            or not a mapping.
     """
     shown = shown_as or str(path)
+    content = _content(path, shown)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise SpecError([Problem(f"cannot read the file: {reason}", file=shown)]) from error
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        line = content[: error.start].count(b"\n") + 1
         problem = Problem("the file is not UTF-8", "UTF-8 text", "save it as UTF-8", shown, line, 1)
         raise SpecError([problem]) from error
     return parse(text, shown)
+
+
+def _content(path: Path, shown: str) -> bytes:
+    """The bytes of a file; never of a pipe, which would be waited for, nor of an endless device."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            problem = Problem("this is no file", "a plain file", "name the YAML file", shown)
+            raise SpecError([problem])
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SpecError([Problem(f"cannot read the file: {reason}", file=shown)]) from error
+    if len(content) > MAX_BYTES:
+        most = f"at most {MAX_BYTES >> 20} MiB"
+        problem = Problem("the file is too large", most, "split it, or name another", shown, 1, 1)
+        raise SpecError([problem])
+    return content
 
 
 def parse(text: str, file: str) -> Document:

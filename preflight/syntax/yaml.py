@@ -21,6 +21,7 @@ class YamlFile(Source):
 
     def __init__(self, path: str, data: bytes, roles: frozenset[str] = frozenset()) -> None:
         super().__init__(path, data, roles)
+        _refuse_large(data)
         self.text = data.decode("utf-8-sig")
         self._byte_map = len(self.text) != len(data)
         self.root: YamlNode | None = compose(self.text, path)
@@ -68,6 +69,13 @@ class YamlError(Exception):
         super().__init__(what)
         self.line = line
         self.column = column
+
+
+def _refuse_large(data: bytes) -> None:
+    from orchestrator.spec.bounds import MAX_BYTES
+
+    if len(data) > MAX_BYTES:
+        raise YamlError(f"the file is larger than {MAX_BYTES >> 20} MiB", 1, 1)
 
 
 def compose(text: str, name: str) -> YamlNode | None:

@@ -425,3 +425,16 @@ def _program(project: Project, program: str) -> subprocess.CompletedProcess[str]
         timeout=60,
         check=False,
     )
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_an_experiment_that_never_ends_is_refused(
+    project: Project, command: str, kind: str
+) -> None:
+    os.mkfifo(project.path / "pipe.yaml")
+
+    done = project.orch(command, "pipe.yaml" if kind == "pipe" else "/dev/zero")
+
+    assert done.code == 2
+    assert "this is no file; expected a plain file" in done.err

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,23 @@ def test_exit_codes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["absent.py"]) == 2
     assert main(["bad.py", "--select", "nothing-like-it"]) == 2
     assert "`absent.py`: no such file or folder" in capsys.readouterr().err
+
+
+def test_a_pipe_is_not_waited_for(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(here / "pipe.yaml")
+
+    assert main(["pipe.yaml"]) == 2
+    assert "`pipe.yaml`: neither a file nor a folder" in capsys.readouterr().err
+    assert main(["."]) == 0
+
+
+def test_yaml_that_is_too_large_is_not_parsed(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "large.yaml").write_text("experiment: x\nx-d:\n" + "- a\n" * (1 << 20), "utf-8")
+
+    assert main(["large.yaml", "--output-format", "concise"]) == 1
+    assert "error[unparsed-file] does not parse: the file is larger" in capsys.readouterr().out
 
 
 def test_select_ignore_and_profile(here: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,30 @@ def test_keys_that_start_with_x_are_the_users_own() -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"nowhere\.yaml: cannot read the file"):
         load(tmp_path / "nowhere.yaml")
+
+
+def test_what_is_no_plain_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path, Path("/dev/zero")):
+        with pytest.raises(SpecError, match="this is no file; expected a plain file"):
+            load(path)
+
+
+def test_a_file_through_a_link_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a: 1\n", "utf-8")
+    (tmp_path / "link.yaml").symlink_to("a.yaml")
+
+    assert load(tmp_path / "link.yaml").data == {"a": 1}
+
+
+def test_a_file_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "large.yaml"
+    with path.open("wb") as file:
+        file.truncate(1 << 33)
+
+    with pytest.raises(SpecError, match=r"large\.yaml:1:1: the file is too large; expected"):
+        load(path)
 
 
 def test_a_byte_order_mark_does_not_matter(tmp_path: Path) -> None:
