@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.errors import EvidenceError
+from orchestrator.reading import planned
+from orchestrator.store.rundir import RunDir
 from tests.conftest import Project
 
 EXPERIMENT = """
@@ -23,6 +26,13 @@ from orch_results import record
 record("latency", 2.0, "us")
 record("backend", "triton")
 record("rel_l2", None, status="error", note="NaN in the output")
+"""
+
+LEDGER = """
+ledger: measured
+entries:
+  - {id: a, metric: latency, step: times, expect: {value: 2, rel: 0.1},
+     because: "two microseconds, as in the program", source: closed_form}
 """
 
 
@@ -78,6 +88,69 @@ def test_a_changed_result_is_not_shown(measured: Project, command: str) -> None:
 
     assert done.code == 3
     assert "results.jsonl was changed after it came home" in done.err
+
+
+def damage(path: Path, content: bytes | None) -> None:
+    """Put other bytes into a file, or a directory in its place."""
+    path.unlink()
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+
+
+@pytest.fixture
+def predicted(project: Project) -> Project:
+    project.write("measure.py", MEASURE.replace("None, status", "1.0, status"))
+    project.write("measured.ledger.yaml", LEDGER)
+    project.experiment(EXPERIMENT + "ledger: measured.ledger.yaml\n", "measured.yaml")
+    project.commit()
+    project.orch("run", "measured.yaml", "--plain", "--no-preflight")
+    return project
+
+
+@pytest.mark.parametrize("content", [b"[1,2]", b"{}", b"[" * 5000, b"\xff", None])
+def test_a_damaged_plan_is_told_with_a_way_back(measured: Project, content: bytes | None) -> None:
+    run = measured.last_run
+    sound = (run / "plan.json").read_bytes()
+    measured.orch("run", "measured.yaml", "--plain", "--no-preflight")
+    damage(run / "plan.json", content)
+
+    for command in (["show"], ["report"], ["report", "--md"], ["logs"], ["review", "--tty"]):
+        done = measured.orch(*command, run.name)
+        assert done.code == 3, command
+        assert f"fix: copy {run}/evidence/plan.json to {run}/plan.json" in done.err
+    trend = measured.orch("trend", "latency")
+
+    assert trend.code == 0
+    assert run.name not in trend.out
+    assert f"left out: {'cannot read ' if content is None else ''}{run}/plan.json" in trend.err
+    assert (run / "evidence/plan.json").read_bytes() == sound
+
+
+@pytest.mark.parametrize("text", ["[1,2]", '{"schema": 1, "jobs": [1]}', "[" * 5000])
+def test_what_is_no_plan_is_told_where_no_hash_of_it_is_known(measured: Project, text: str) -> None:
+    folder = RunDir(measured.last_run)
+    folder.write_record(folder.read_record().model_copy(update={"plan_sha256": ""}))
+    folder.plan.write_text(text, "utf-8")
+
+    with pytest.raises(EvidenceError, match=r"plan\.json is no plan: .*fix: copy "):
+        planned(folder)
+
+
+@pytest.mark.parametrize("content", [b"", None])
+def test_a_damaged_ledger_is_told_with_a_way_back(
+    predicted: Project, content: bytes | None
+) -> None:
+    run = predicted.last_run
+    revision = predicted.git("rev-parse", "HEAD")
+    damage(run / "ledger.yaml", content)
+
+    for command in (["show"], ["report"], ["report", "--md"], ["review", "--tty"]):
+        done = predicted.orch(*command, run.name)
+        assert done.code == 3, command
+        assert f"{run}/ledger.yaml" in done.err
+        assert f"restore it from `git show {revision}:measured.ledger.yaml`" in done.err
 
 
 def test_a_trend_keeps_the_round_whose_evidence_is_gone(measured: Project) -> None:
