@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ruamel.yaml import YAML
 from ruamel.yaml.composer import Composer
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import AliasEvent
@@ -21,20 +20,13 @@ MAX_VALUES = 500_000
 _CHARACTERS = 100
 
 
-class BeyondBounds(MarkedYAMLError):  # type: ignore[misc]
+class BeyondBounds(MarkedYAMLError):
     """YAML that is well written and asks for too much; `problem_mark` is where it does."""
 
     def __init__(self, what: str, expected: str, fix: str, mark: Any) -> None:
         super().__init__(None, None, what, mark)
         self.expected = expected
         self.fix = fix
-
-
-def reader() -> YAML:
-    """A reader of YAML 1.2 that knows places, and raises BeyondBounds."""
-    made = YAML(typ="rt", pure=True)
-    made.Composer = _Bounded
-    return made
 
 
 @dataclass
@@ -49,7 +41,7 @@ class _Extent:
         self.depth = max(self.depth, child.depth + 1)
 
 
-class _Bounded(Composer):  # type: ignore[misc]
+class Bounded(Composer):
     """Makes nodes as ever, and stops at the first that exceeds a bound."""
 
     def __init__(self, loader: Any = None) -> None:

@@ -23,7 +23,8 @@ from ruamel.yaml.scalarfloat import ScalarFloat
 from ruamel.yaml.scalarint import ScalarInt
 
 from orchestrator.errors import Problem, SpecError
-from orchestrator.spec.bounds import MAX_BYTES, BeyondBounds, reader
+from orchestrator.spec.bounds import MAX_BYTES, BeyondBounds
+from orchestrator.spec.reader import reader
 
 NodePath = tuple[str | int, ...]
 Place = tuple[int, int]
@@ -101,7 +102,7 @@ def parse(text: str, file: str) -> Document:
         raise SpecError([_syntax_problem(error, file)]) from error
     except ReaderError as error:
         raise SpecError([_forbidden_character(error, text, file)]) from error
-    except (YAMLError, ValueError) as error:
+    except YAMLError as error:
         raise SpecError([Problem(f"not YAML: {error}", file=file, line=1, column=1)]) from error
     if not isinstance(node, CommentedMap):
         what = "the file is empty" if node is None else "the file does not hold a mapping"

@@ -82,7 +82,7 @@ def compose(text: str, name: str) -> YamlNode | None:
     """Parse one document into nodes; duplicate keys are the loader's business, not ours."""
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-    from orchestrator.spec.bounds import reader
+    from orchestrator.spec.reader import reader
 
     lenient = reader()
     lenient.allow_duplicate_keys = True

@@ -11,7 +11,7 @@ from preflight.syntax.cuda import CudaFile
 from preflight.syntax.macros import blank_macros
 from preflight.syntax.ptx import instructions, is_system_atomic, named_barrier
 from preflight.syntax.python import PythonFile, constant
-from preflight.syntax.yaml import YamlFile
+from preflight.syntax.yaml import YamlError, YamlFile
 
 
 @pytest.mark.parametrize(
@@ -168,3 +168,10 @@ def test_lines_and_columns_of_any_bytes(data: bytes) -> None:
         if offset >= source.line_starts[0]:
             assert source.line_starts[line - 1] <= offset
             assert source.column_of(offset) >= 1
+
+
+def test_an_escape_of_no_character_does_not_parse() -> None:
+    with pytest.raises(YamlError, match="no character") as told:
+        YamlFile("e.yaml", b'a: 1\nb: "\\U99999999"\n')
+
+    assert told.value.line == 2

@@ -101,6 +101,30 @@ def test_what_is_not_yaml_is_an_error_with_a_line(text: str) -> None:
         parse(text, "f.yaml")
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("!!int abc", "`abc` is no int"),
+        ("!!int ''", "`` is no int"),
+        ("!!float x", "`x` is no float"),
+        ("!!bool x", "`x` is no bool"),
+        ("0x_", "`0x_` is no int"),
+        ("2026-02-30", "`2026-02-30` is no timestamp"),
+        ("2026-02-03T99:00:00Z", "`2026-02-03T99:00:00Z` is no timestamp"),
+        ("9" * 5000, f"`{'9' * 40}` is no int"),
+        ('"\\U99999999"', "no character: "),
+        ("{? [[b]] : 1}", "a key of this mapping is made of lists or mappings"),
+    ],
+)
+def test_a_value_that_is_not_what_it_says_is_told_with_its_line(value: str, words: str) -> None:
+    with pytest.raises(SpecError) as told:
+        parse(f"a: 1\nb:\n  - {value}\nc: 2\n", "e.yaml")
+
+    (problem,) = told.value.problems
+    assert words in problem.what
+    assert problem.line == 3
+
+
 @pytest.mark.parametrize(("character", "name"), [("\0", "U+0000"), ("\x07", "U+0007")])
 def test_a_character_that_yaml_forbids_is_named_with_its_place(character: str, name: str) -> None:
     with pytest.raises(SpecError, match="may not stand in YAML") as told:

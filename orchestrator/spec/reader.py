@@ -1,0 +1,62 @@
+"""The reader of YAML 1.2 behind every file that a person writes: each refusal has its place.
+
+ruamel.yaml lets what Python's own conversions say of a malformed value through without a place:
+KeyError for `!!bool x`, IndexError for `0x_`. Here they become errors with a mark, as its own are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.constructor import RoundTripConstructor
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from orchestrator.spec.bounds import Bounded
+
+_CONVERSIONS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def reader() -> YAML:
+    """A reader that knows places. It raises YAMLError only, of which BeyondBounds is one."""
+    made = YAML(typ="rt", pure=True)
+    made.Composer = _Composer
+    made.Constructor = _Constructor
+    return made
+
+
+class _Composer(Bounded):
+    def get_single_node(self) -> Any:
+        try:
+            return super().get_single_node()
+        except YAMLError:
+            raise
+        except _CONVERSIONS as error:
+            # Only the scanner converts here: the escapes of a text in double quotes.
+            mark = self.loader.reader.get_mark()
+            raise MarkedYAMLError(None, None, f"no character: {error}", mark) from error
+
+
+class _Constructor(RoundTripConstructor):
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except YAMLError:
+            raise
+        except _CONVERSIONS as error:
+            raise _no_value(node) from error
+
+    def construct_mapping(  # type: ignore[override]
+        self, node: Any, maptyp: Any, deep: bool = False
+    ) -> Any:
+        try:
+            return super().construct_mapping(node, maptyp, deep)
+        except TypeError as error:
+            what = "a key of this mapping is made of lists or mappings"
+            raise MarkedYAMLError(None, None, what, node.start_mark) from error
+
+
+def _no_value(node: Any) -> MarkedYAMLError:
+    kind = str(node.tag).rpartition(":")[2]
+    written = f"`{node.value[:40]}`" if node.id == "scalar" else f"a {node.id}"
+    return MarkedYAMLError(None, None, f"{written} is no {kind}", node.start_mark)
