@@ -66,7 +66,8 @@ if not whole():
         install()
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
+            sys.stderr.write("orch: %s: %s\\n" % (error.filename or top, error.strerror))
+            sys.exit(94)
         # A full disk must not lock out the visit that makes room on it.
         home = unpacked(None)
         atexit.register(shutil.rmtree, home, True)
@@ -98,9 +99,11 @@ COMMAND = f"sh -c '{_SHELL_CODE}'"
 
 assert "'" not in _SHELL_CODE, "the command must survive one pair of single quotes"
 
+NO_ROOT = 94
 AGENT_GONE = 95
 
 EXIT_CODES = {
+    NO_ROOT: "nothing can be written below its `root:`",
     AGENT_GONE: "the agent that was there is gone",
     96: "the link closed before the host said anything",
     97: "its python3 is older than 3.8",

@@ -247,7 +247,10 @@ class Session:
         noise = self.noise.decode("utf-8", "replace").strip()
         reason = bootstrap.EXIT_CODES.get(code or 0, f"exit code {code}" if code else "")
         parts = [part for part in (reason, said, noise[-300:]) if part]
+        mend = "set `agent_python:` of the host"
+        if code == bootstrap.NO_ROOT:
+            mend = f"set `root:` of the host, `{self._host.root}`, to a place that can be written"
         return Unreachable(
             f"the agent did not start on `{self._name}`: {'; '.join(parts) or 'no reason given'}",
-            fix=f"set `agent_python:` of the host, or run `orch doctor {self._name}`",
+            fix=f"{mend}, or run `orch doctor {self._name}`",
         )

@@ -117,6 +117,18 @@ def test_an_agent_that_has_lost_a_file_is_missed_and_put_back(tmp_path: Path) ->
     assert [path.name for path in (root / "agents").iterdir()] == [agentzip.name()]
 
 
+@pytest.mark.parametrize("root", ["/proc/x", "a file/root"])
+def test_a_root_that_cannot_be_made_is_told_in_one_line(tmp_path: Path, root: str) -> None:
+    (tmp_path / "a file").write_text("in the way", "ascii")
+
+    done = start(list(bootstrap.ARGV), opening(tmp_path / root))
+
+    assert done.returncode == bootstrap.NO_ROOT
+    (said,) = done.stderr.decode().splitlines()
+    assert said.startswith(f"orch: {tmp_path / root}"), said
+    assert said.endswith((": No such file or directory", ": Not a directory"))
+
+
 def test_a_cut_stream_says_so(tmp_path: Path) -> None:
     done = start(list(bootstrap.ARGV), opening(tmp_path / "root")[:5000])
 

@@ -201,6 +201,22 @@ class TestWhatNeverStarted:
         assert "orch doctor there" in done.err
         assert project.runs == []
 
+    @pytest.mark.parametrize("way", ["local: true", "via: [bash, -c, 'exec \"$@\"', --]"])
+    def test_a_root_that_cannot_be_made_is_named_with_its_fix(
+        self, project: Project, way: str
+    ) -> None:
+        project.write("quick.yaml", QUICK)
+        project.write("hosts.yaml", f"hosts:\n  there: {{{way}, root: /proc/x}}\n")
+
+        done = project.orch("run", "quick.yaml", "--host", "there")
+
+        assert done.code == 5, done.text
+        assert "orch: /proc/x: No such file or directory" in done.err
+        assert "set `root:` of the host, `/proc/x`, to a place that can be written" in done.err
+        assert "Traceback" not in done.text
+        assert "agent_python" not in done.text
+        assert project.runs == []
+
     def test_what_a_host_says_is_no_command_to_the_terminal(self, project: Project) -> None:
         project.write("quick.yaml", QUICK)
         says = r"printf '\033]0;mine\007\033[31mred\r' >&2; exit 3"
