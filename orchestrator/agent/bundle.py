@@ -1,9 +1,9 @@
 """The bundle: everything a run leaves, as one zip that only ever grows while it is written.
 
 Members are written one behind the other, so a reader may follow the file while it is being made:
-the steps, then the conditions, then the journal, then the manifest. Files that do not shrink are
-stored as they are, and the same files give the same bytes. A file that cannot come along is told;
-no such file costs the others.
+the steps (results and logs before all else), then the conditions, then the journal, then the
+manifest. Files that do not shrink are stored as they are, and the same files give the same bytes. A
+file that cannot come along is told; no such file costs the others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from orchestrator.agent.layout import RunFolder, write_atomically
 from orchestrator.agent.manifest import MAX_BYTES, MAX_FILES, Manifest, Member, Places
 from orchestrator.agent.plainfile import holds_any, open_plain
 from orchestrator.agent.reserve import Reserve, is_full
-from orchestrator.agent.roomleft import SMALL_BYTES, fitting
+from orchestrator.agent.roomleft import SMALL_BYTES, fitting, is_record, records_first
 from orchestrator.agent.stepfiles import files_below, tell_what_is_no_file
 
 # What the steps leave to the conditions and the journal.
@@ -50,6 +50,7 @@ def write(
     run: RunFolder,
     *,
     note: Callable[[str], None],
+    lost: Callable[[str], None],
     after_the_steps: Callable[[], None] = _nothing,
     before_the_journal: Callable[[], None] = _nothing,
     secrets: Sequence[bytes] = (),
@@ -62,6 +63,7 @@ def write(
 
     Args:
         note: hears a sentence for every file that does not come along.
+        lost: hears it where the file is a log or the results of a step: evidence, not baggage.
         after_the_steps: called when the steps are in, and the conditions are not.
         before_the_journal: called when everything is in but the journal; the last word.
         secrets: a file that holds one of them stays on the host.
@@ -75,10 +77,10 @@ def write(
         growing = _Growing(raw, reserve)
         file = io.BufferedWriter(growing, _BUFFER_BYTES)
         with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
-            contents = _Contents(archive, run, note, secrets, lambda: growing.is_full)
-            found = list(files_below(run, "steps", left_out))
+            contents = _Contents(archive, run, note, lost, secrets, lambda: growing.is_full)
+            found = records_first(files_below(run, "steps", left_out))
             tell_what_is_no_file(run, left_out, note)
-            for path in fitting(run, found, reserve, note):
+            for path in fitting(run, found, reserve, note, lost):
                 contents.add_within_bounds(path)
                 file.flush()
             contents.tell_what_was_too_much()
@@ -142,6 +144,7 @@ class _Contents:
         archive: zipfile.ZipFile,
         run: RunFolder,
         note: Callable[[str], None],
+        lost: Callable[[str], None],
         secrets: Sequence[bytes],
         disk_is_full: Callable[[], bool],
     ) -> None:
@@ -149,6 +152,7 @@ class _Contents:
         self._archive = archive
         self._run = run
         self._note = note
+        self._lost = lost
         self._secrets = secrets
         self._disk_is_full = disk_is_full
         self._bytes = 0
@@ -161,10 +165,12 @@ class _Contents:
         size = os.lstat(self._run.inside(name)).st_size
         full = len(self.members) >= MAX_FILES - RESERVED_FILES
         if full or self._bytes + size > MAX_BYTES - RESERVED_BYTES:
-            self._too_much.append(size)
+            if is_record(name):
+                self._tell(name, f"({size} bytes) is not in the bundle: it holds as much as it may")
+            else:
+                self._too_much.append(size)
         elif self._disk_is_full() and size > SMALL_BYTES:
-            shown = manifest.portable_path(name)
-            self._note(f"`{shown}` is not in the bundle: the disk of the host is full")
+            self._tell(name, "is not in the bundle: the disk of the host is full")
         else:
             self.add(name)
 
@@ -177,14 +183,13 @@ class _Contents:
     def add(self, name: str) -> None:
         """Add one file by its name in the run's directory, or tell why not."""
         path = self._run.inside(name)
-        shown = manifest.portable_path(name)
         try:
             if self._secrets and name != "plan.json" and holds_any(path, self._secrets):
-                self._note(f"`{shown}` holds the value of a secret and is not in the bundle")
+                self._tell(name, "holds the value of a secret and is not in the bundle")
                 return
             source = open_plain(path)
         except OSError as error:
-            self._note(f"`{shown}` is not in the bundle: {error.strerror}")
+            self._tell(name, f"is not in the bundle: {error.strerror}")
             return
         with source:
             self._store(source, self._places.take(name))
@@ -205,7 +210,7 @@ class _Contents:
                 target.write(piece)
                 left -= len(piece)
                 if left > SMALL_BYTES and self._disk_is_full():
-                    self._note(f"`{name}` is in the bundle in part: the disk of the host is full")
+                    self._tell(name, "is in the bundle in part: the disk of the host is full")
                     break
         size = facts.st_size - left
         self._bytes += size
@@ -215,8 +220,12 @@ class _Contents:
         try:
             return source.read(count) or b""
         except OSError as error:
-            self._note(f"`{name}` is in the bundle in part: {error.strerror}")
+            self._tell(name, f"is in the bundle in part: {error.strerror}")
             return b""
+
+    def _tell(self, name: str, what: str) -> None:
+        tell = self._lost if is_record(name) else self._note
+        tell(f"`{manifest.portable_path(name)}` {what}")
 
 
 def _info(name: str, mode: int, method: int) -> zipfile.ZipInfo:

@@ -75,6 +75,7 @@ def _end(run: RunFolder) -> None:
     bundle.write(
         run,
         note=ending.note,
+        lost=lambda text: ending.note(text, "error"),
         before_the_journal=ending.last_word,
         left_out=ending.unchecked(),
     )
@@ -151,8 +152,8 @@ class _Ending:
             self.note("files of lost jobs stay on the host: nobody can look for secrets in them")
         return files
 
-    def note(self, text: str) -> None:
-        self._journal.write(journal.NOTE, level="warning", text=text)
+    def note(self, text: str, level: str = "warning") -> None:
+        self._journal.write(journal.NOTE, level=level, text=text)
 
     def last_word(self) -> None:
         if not self._has_ended:

@@ -207,6 +207,7 @@ class Supervisor:
         bundle.write(
             self._folder,
             note=lambda text: self._teller.note("warning", text),
+            lost=lambda text: self._teller.note("error", text),
             after_the_steps=lambda: looking.join(timeout=conditions.SNAPSHOT_DEADLINE_S + 5),
             before_the_journal=self._end_the_rest,
             secrets=self._masks,

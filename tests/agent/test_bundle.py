@@ -34,6 +34,7 @@ class Run:
         self.write("plan.json", b"{}")
         self.write("journal.jsonl", b'{"event": "run_started"}\n')
         self.notes: list[str] = []
+        self.lost: list[str] = []
 
     def path(self, name: str) -> Path:
         return Path(self.folder.path, name)
@@ -45,7 +46,7 @@ class Run:
         return path
 
     def bundle(self, **more: Any) -> dict[str, object]:
-        return bundle.write(self.folder, note=self.notes.append, **more)
+        return bundle.write(self.folder, note=self.notes.append, lost=self.lost.append, **more)
 
     def unpacked(self, folder: Path) -> dict[str, bytes]:
         """What the laptop finds in it, but the manifest."""
@@ -306,6 +307,42 @@ class TestTrouble:
         assert {"plan.json", "journal.jsonl"} <= set(found)
         assert len(found) == 4
         assert run.notes == ["7 files (7 bytes) are not in the bundle: it holds as much as it may"]
+
+    def test_results_and_logs_are_none_of_them(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(bundle, "MAX_FILES", 12)
+        monkeypatch.setattr(bundle, "RESERVED_FILES", 10)
+        for name in ("a/out/1", "a/out/2", "a/out/log", "z/log", "z/results.jsonl"):
+            run.write(f"steps/{name}")
+
+        run.bundle()
+
+        found = run.unpacked(tmp_path / "evidence")
+        assert {name for name in found if name.startswith("steps/")} == {
+            "steps/z/log",
+            "steps/z/results.jsonl",
+        }
+        assert run.notes == ["3 files (3 bytes) are not in the bundle: it holds as much as it may"]
+        assert run.lost == []
+
+    def test_results_that_cannot_be_read_are_lost(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run.write("steps/a/results.jsonl")
+        real = bundle.open_plain
+
+        def refuse(path: str) -> io.FileIO:
+            if path.endswith("results.jsonl"):
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return real(path)
+
+        monkeypatch.setattr(bundle, "open_plain", refuse)
+
+        run.bundle()
+
+        assert run.notes == []
+        assert run.lost == ["`steps/a/results.jsonl` is not in the bundle: Permission denied"]
 
     def test_more_bytes_too(
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

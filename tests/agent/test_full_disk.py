@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from orchestrator.agent import journal
-from orchestrator.agent.reserve import RESERVE_BYTES, Reserve
+from orchestrator.agent.reserve import RESERVE_BYTES, Reserve, free_bytes
 from tests.agent.controller import Controller, job, manifest, plan, run, wait_until
 from tests.agent.test_follow import attach, folder, is_whole, kill_supervisor, start
 from tests.conftest import Project
 
 FILES = {"a": b"x\n"}
 FILL = 'dd if=/dev/urandom of="$ORCH_OUT/fill.bin" bs=64k 2>/dev/null || echo full'
+RECORD = """echo '{"metric":"rel_l2","value":null,"status":"error"}' >> $ORCH_RESULTS"""
 CHATTY = "for n in $(seq 2000); do echo line $n of a chatty step; done"
 
 
@@ -45,10 +46,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
-def fill(place: Path) -> None:
-    """Write until nothing more goes in."""
+def fill(place: Path, leave_bytes: int = 0) -> None:
+    """Write until nothing more goes in, or until no more than that is left."""
     with place.open("wb", buffering=0) as file:
-        while True:
+        while free_bytes(str(place.parent)) > leave_bytes or not leave_bytes:
             try:
                 file.write(b"x" * 4096)
             except OSError as error:
@@ -95,6 +96,51 @@ class TestAStepThatFillsTheDisk:
         assert heard.ended("job0")["state"] == "host_lost"
         assert is_whole(heard, tmp_path / "bundle.zip")
         assert not Path(folder(small_disk).reserve).exists()
+
+
+class TestADiskThatWasNearlyFullBefore:
+    """There is no room to keep any back, and some for evidence."""
+
+    @pytest.mark.parametrize("left_kb", [200, 400, 600, 900])
+    def test_results_and_logs_come_along(
+        self, small_disk: Path, tmp_path: Path, left_kb: int
+    ) -> None:
+        fill(small_disk / "filler", leave_bytes=left_kb << 10)
+
+        heard = run(small_disk, FILES, job("a", f"{RECORD}; echo said"), job("b", "echo too"))
+
+        assert heard.ended("a")["results"] == 1
+        assert is_whole(heard, tmp_path / "bundle.zip")
+        names = names_in(tmp_path / "bundle.zip")
+        assert {"steps/a/results.jsonl", "steps/a/log", "steps/b/log"} <= names
+        assert not any("not in the bundle" in text for text in heard.notes("error"))
+
+    def test_they_come_before_what_a_step_wrote_besides(
+        self, small_disk: Path, tmp_path: Path
+    ) -> None:
+        fill(small_disk / "filler", leave_bytes=800 << 10)
+        files = "for n in $(seq 16); do head -c 30000 /dev/urandom > $ORCH_OUT/$n; done"
+
+        heard = run(small_disk, FILES, job("a", files), job("z", f"{RECORD}; echo said"))
+
+        assert is_whole(heard, tmp_path / "bundle.zip")
+        names = names_in(tmp_path / "bundle.zip")
+        assert {"steps/z/results.jsonl", "steps/z/log"} <= names
+        (told,) = [text for text in heard.notes("warning") if "not in the bundle" in text]
+        assert "`steps/a/out/" in told
+
+    def test_results_that_have_no_room_are_an_error(self, small_disk: Path, tmp_path: Path) -> None:
+        fill(small_disk / "filler", leave_bytes=900 << 10)
+        many = 'head -c 400000 /dev/urandom | base64 -w 70 >> "$ORCH_RESULTS"'
+
+        heard = run(small_disk, FILES, job("a", many), job("b", RECORD))
+
+        assert heard.ended("a")["results"] > 1000
+        assert is_whole(heard, tmp_path / "bundle.zip")
+        names = names_in(tmp_path / "bundle.zip")
+        assert "steps/a/results.jsonl" not in names
+        assert "steps/b/results.jsonl" in names
+        assert any("`steps/a/results.jsonl` (" in text for text in heard.notes("error"))
 
 
 class TestThroughTheCommand:
