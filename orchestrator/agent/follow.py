@@ -14,10 +14,12 @@ from typing import IO, Any
 from orchestrator.agent import journal
 from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.frames import PIECE_BYTES, Data
+from orchestrator.agent.launch import Refusal
 from orchestrator.agent.layout import RunFolder
 from orchestrator.agent.logfile import last_lines
 from orchestrator.agent.rescue import order_cancel, rescue
 from orchestrator.agent.runlock import is_supervised
+from orchestrator.agent.wholeness import is_whole
 
 _LOOK_S = 0.02
 _BEAT_S = 5.0
@@ -25,6 +27,8 @@ _TAIL_S = 0.25
 _SILENCE_S = 90.0
 _TAIL_BYTES = 4096
 _CONFIRM_S = 5.0
+# A bundle that is gone is made anew; one that is gone again each time is given up.
+_RESCUES = 3
 # Large pieces: each one costs a turn of the interpreter on both sides.
 _BUNDLE_PIECE_BYTES = 1 << 20
 
@@ -45,7 +49,12 @@ class Follower:
         self._tail_at = 0.0
 
     def follow(self) -> None:
-        """Until the run ended and its bundle was sent, or the controller left."""
+        """Until the run ended and its bundle was sent, or the controller left.
+
+        Raises:
+            Refusal: there is no bundle, and none can be made.
+            OSError, ValueError: as `rescue`.
+        """
         self._catch_up()
         while not self._ended and not os.path.exists(f"{self._run.bundle}.part"):
             if self._left():
@@ -54,7 +63,8 @@ class Follower:
                 # It may have written its last line between the two looks.
                 if not self._tell_journal() and not self._ended:
                     self._link.tell("host_lost", text="the supervisor on the host is gone")
-                    rescue(self._run)
+                    if rescue(self._run):
+                        break
                 continue
             self._tell_tail()
             self._beat()
@@ -167,14 +177,18 @@ class Follower:
                 return
 
     def _open_bundle(self) -> IO[bytes]:
+        """The bundle, or what there is of it while somebody writes it; else it is made anew."""
+        rescues_left = _RESCUES
         while True:
-            for path in (self._run.bundle, f"{self._run.bundle}.part"):
-                try:
+            whole = is_whole(self._run)
+            if whole or not os.path.exists(self._run.bundle_facts):
+                path = self._run.bundle if whole else f"{self._run.bundle}.part"
+                with contextlib.suppress(FileNotFoundError):
                     return open(path, "rb", buffering=0)
-                except FileNotFoundError:
-                    continue
             if not is_supervised(self._run):
-                rescue(self._run)
+                if not rescues_left:
+                    raise Refusal("no_bundle", f"{self._run.bundle} is gone as soon as it is made")
+                rescues_left -= rescue(self._run)
             self._beat()
             time.sleep(_LOOK_S)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import time
 from collections import Counter
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from orchestrator.agent import journal, processes, runlock
 from orchestrator.agent.cgroup import Group
@@ -15,8 +16,10 @@ from orchestrator.agent.journal import Journal
 from orchestrator.agent.layout import RunFolder, write_atomically
 from orchestrator.agent.plan import Job, Plan
 from orchestrator.agent.reserve import Reserve
+from orchestrator.agent.wholeness import is_whole
 
 _KILL_DEADLINE_S = 10.0
+_SHOWN = 10
 _UNCHECKED = ("out", "results.jsonl")
 
 
@@ -47,20 +50,28 @@ def leave_nobody(run: RunFolder) -> None:
         group.remove()
 
 
-def rescue(run: RunFolder) -> None:
+def rescue(run: RunFolder, is_good: Callable[[RunFolder], bool] = is_whole) -> bool:
     """End a run whose supervisor died: kill what it left, say so in the journal, bundle the rest.
 
+    One that had ended, and whose bundle is not good any more, is bundled anew from what is there.
     Whoever gets the run's lock does it; the others find a run that has ended.
+
+    Returns:
+        Whether there is a bundle now; not while somebody else has the lock.
+
+    Raises:
+        OSError, ValueError: its files cannot be read, or the bundle cannot be written.
     """
     try:
         handle = runlock.hold(run)
     except BlockingIOError:
-        return
+        return False
     try:
-        if not os.path.exists(run.bundle_facts):
+        if not is_good(run):
             _end(run)
     finally:
         os.close(handle)
+    return True
 
 
 def _end(run: RunFolder) -> None:
@@ -70,7 +81,10 @@ def _end(run: RunFolder) -> None:
     with open(run.plan, encoding="utf-8") as file:
         plan = Plan.from_json(file.read())
     _cut_half_line(run.journal)
+    had_ended = _forget_bundle(run)
     ending = _Ending(plan, run)
+    if had_ended:
+        ending.note("the bundle on the host was gone or damaged, and is made anew of what is there")
     ending.end_jobs()
     bundle.write(
         run,
@@ -82,14 +96,27 @@ def _end(run: RunFolder) -> None:
     ending.close()
 
 
+def _forget_bundle(run: RunFolder) -> bool:
+    """Remove what is left of a finished bundle: nobody takes it for one, and its room is free."""
+    had_ended = os.path.exists(run.bundle_facts)
+    for path in (run.bundle_facts, run.bundle):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+    return had_ended
+
+
 class _Ending:
     """The last words of a run, in the place of a supervisor that died without them."""
 
     def __init__(self, plan: Plan, run: RunFolder) -> None:
         events = journal.read(run.journal)
         self._plan = plan
+        self._run = run
         self._begun = {e["id"] for e in events if e["event"] == journal.STEP_STARTED}
         self._states = {e["id"]: e["state"] for e in events if e["event"] == journal.STEP_ENDED}
+        self._results = {
+            e["id"]: e.get("results") for e in events if e["event"] == journal.STEP_ENDED
+        }
         self._has_ended = any(e["event"] == journal.RUN_ENDED for e in events)
         self._lost: list[Job] = []
         self._group = _group_of(events)
@@ -150,7 +177,21 @@ class _Ending:
         files = [f"steps/{job.folder}/{name}" for job in self._lost for name in _UNCHECKED]
         if files:
             self.note("files of lost jobs stay on the host: nobody can look for secrets in them")
-        return files
+        kept = [file for job in self._plan.jobs if job not in self._lost for file in self._raw(job)]
+        if kept:
+            shown = ", ".join(f"`{name}`" for name in kept[:_SHOWN])
+            more = f" and {len(kept) - _SHOWN} more" if len(kept) > _SHOWN else ""
+            verb, them = ("stays", "it") if len(kept) == 1 else ("stay", "them")
+            self.note(f"{shown}{more} {verb} on the host: nobody can look for secrets in {them}")
+        return [*files, *kept]
+
+    def _raw(self, job: Job) -> list[str]:
+        """What a job that has ended wrote, and nobody looked through for secrets when it did."""
+        names = [f"steps/{job.folder}/out"]
+        if not self._results.get(job.id):
+            # None are counted either where they could not be freed of secrets.
+            names.append(f"steps/{job.folder}/results.jsonl")
+        return [name for name in names if _holds_something(self._run.inside(name))]
 
     def note(self, text: str, level: str = "warning") -> None:
         self._journal.write(journal.NOTE, level=level, text=text)
@@ -163,6 +204,10 @@ class _Ending:
 
     def close(self) -> None:
         self._journal.close()
+
+
+def _holds_something(path: str) -> bool:
+    return bool(os.listdir(path)) if os.path.isdir(path) else os.path.lexists(path)
 
 
 def _group_of(events: Sequence[Mapping[str, Any]]) -> Group | None:

@@ -1,0 +1,143 @@
+"""A run that is home on the host, and whose bundle was lost or damaged there afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from orchestrator.agent.frames import Data
+from orchestrator.agent.layout import RunFolder
+from orchestrator.store import unpack
+from tests.agent.controller import RUN_ID, Controller, Heard, job, run
+from tests.agent.test_follow import FILES, folder, is_whole
+
+RECORD = """echo '{"metric":"e2e","value":1.5}' >> $ORCH_RESULTS"""
+
+
+class TestABundleThatIsGone:
+    """A run that has ended, and whose files on the host were touched afterwards."""
+
+    @pytest.mark.parametrize("damage", ["gone", "cut", "no facts", "half the facts"])
+    def test_it_is_made_anew_and_told(self, tmp_path: Path, damage: str) -> None:
+        root = tmp_path / "root"
+        whole = run(root, FILES, job("one", f"echo hi; {RECORD}"))
+        hurt(folder(root), damage)
+
+        heard = attach_soon(root, journal_at=len(whole.journal))
+
+        assert is_whole(heard, tmp_path / "bundle.zip")
+        assert members_of(tmp_path / "bundle.zip") == members_of(write(tmp_path, whole.bundle))
+        told = [text for text in heard.notes("warning") if "made anew" in text]
+        assert len(told) == (damage != "no facts")
+        again = attach_soon(root)
+        assert again.bundle == heard.bundle
+
+    def test_two_may_ask_for_it_at_once(self, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        run(root, FILES, job("one", "echo hi"))
+        hurt(folder(root), "gone")
+        with Controller(root) as one, Controller(root) as other:
+            for controller in (one, other):
+                controller.hello("attach", run_id=RUN_ID)
+            heard = [listen_soon(one), listen_soon(other)]
+
+        assert all(is_whole(each, tmp_path / "bundle.zip") for each in heard)
+        assert sum("made anew" in text for text in heard[0].notes("warning")) == 1
+
+    def test_where_it_cannot_be_made_the_host_says_why(self, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        run(root, FILES, job("one", "echo hi"))
+        hurt(folder(root), "gone")
+        Path(folder(root).plan).unlink()
+
+        refused = attach_soon(root).message("refused")
+
+        assert refused["code"] == "os"
+        assert refused["text"] == f"No such file or directory: {folder(root).plan}"
+
+    def test_a_journal_without_its_last_word_holds_nobody_up(self, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        whole = run(root, FILES, job("one", "echo hi"))
+        lines = whole.journal.splitlines(keepends=True)
+        Path(folder(root).journal).write_bytes(b"".join(lines[:-1]))
+
+        heard = attach_soon(root)
+
+        assert heard.bundle == whole.bundle
+
+    def test_nothing_comes_home_that_nobody_can_check_for_secrets(self, tmp_path: Path) -> None:
+        root, place = tmp_path / "root", tmp_path / "bundle.zip"
+        leak = f'echo "$TOKEN" > $ORCH_OUT/x; {RECORD}'
+        secret = {"TOKEN": "hunter2-secret"}
+        run(root, FILES, job("one", leak), job("two", "true"), secrets=secret)
+        ordered = json.loads(Path(folder(root).plan).read_text("utf-8"))
+        Path(folder(root).plan).write_text(json.dumps({**ordered, "secrets": ["TOKEN"]}), "utf-8")
+        hurt(folder(root), "gone")
+
+        heard = attach_soon(root)
+
+        assert is_whole(heard, place)
+        names = members_of(place)
+        assert "steps/one/results.jsonl" in names
+        assert "steps/one/out/x" not in names
+        assert (
+            "`steps/one/out` stays on the host: nobody can look for secrets in it"
+            in heard.notes("warning")
+        )
+
+
+def hurt(host: RunFolder, damage: str) -> None:
+    if damage == "gone":
+        Path(host.bundle).unlink()
+    elif damage == "cut":
+        halve(Path(host.bundle))
+    elif damage == "no facts":
+        Path(host.bundle).unlink()
+        Path(host.bundle_facts).unlink()
+    elif damage == "half the facts":
+        halve(Path(host.bundle_facts))
+
+
+def halve(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def attach_soon(root: Path, **more: int) -> Heard:
+    with Controller(root) as controller:
+        controller.hello("attach", run_id=RUN_ID, **more)
+        return listen_soon(controller)
+
+
+def listen_soon(controller: Controller) -> Heard:
+    """All until a good-bye or a refusal; an agent that only says that it lives is not listened to.
+
+    An agent beats every 5 s, and a run that has ended takes no second to come home.
+    """
+    heard = Heard()
+    while not heard.messages or heard.messages[-1]["type"] not in ("bye", "refused"):
+        frame = controller.next()
+        if not isinstance(frame, Data):
+            heard.messages.append(frame)
+            if frame["type"] == "bundle_end":
+                controller.tell("home")
+        elif frame.stream == "journal":
+            heard.journal += frame.body
+        else:
+            heard.bundle += frame.body
+        kinds = [message["type"] for message in heard.messages]
+        assert kinds.count("beat") < 4, kinds
+        assert kinds.count("host_lost") < 4, kinds
+    return heard
+
+
+def write(folder: Path, bundle: bytes) -> Path:
+    path = folder / "before.zip"
+    path.write_bytes(bundle)
+    return path
+
+
+def members_of(bundle: Path) -> set[str]:
+    return {member.path for member in unpack.check_members(bundle).members}
