@@ -56,7 +56,7 @@ def write(
     secrets: Sequence[bytes] = (),
     left_out: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write the bundle of a run; returns its facts: size, files, sha256 of its manifest.
+    """Write the bundle of a run; returns its facts: size, crc32, files, sha256 of its manifest.
 
     The zip grows under `bundle.zip.part`, gets its name when it is whole, and `bundle.json` with
     the facts says so.
@@ -98,6 +98,8 @@ def write(
     os.replace(part, run.bundle)
     facts = {
         "size": growing.size,
+        # Tells a damage on this host's disk; against people the manifest is there.
+        "crc32": growing.crc32,
         # The manifest vouches for every other member; hashing the zip once more would say no more.
         "manifest_sha256": hashlib.sha256(text).hexdigest(),
         "files": len(contents.members),
@@ -108,7 +110,7 @@ def write(
 
 
 class _Growing(io.RawIOBase):
-    """A file that zipfile cannot seek in, and the size of what went through it.
+    """A file that zipfile cannot seek in, and the size and crc32 of what went through it.
 
     A follower may have sent on what was written, so a full disk takes nothing back: the reserve
     lets the zip be finished, with less in it.
@@ -118,6 +120,7 @@ class _Growing(io.RawIOBase):
         self._file = file
         self._reserve = reserve
         self.size = 0
+        self.crc32 = 0
         self.is_full = False
 
     def writable(self) -> bool:
@@ -133,6 +136,7 @@ class _Growing(io.RawIOBase):
                 self.is_full = True
                 continue
             self.size += count
+            self.crc32 = zlib.crc32(piece[:count], self.crc32)
             return count
 
 

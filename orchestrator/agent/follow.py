@@ -19,7 +19,7 @@ from orchestrator.agent.layout import RunFolder
 from orchestrator.agent.logfile import last_lines
 from orchestrator.agent.rescue import order_cancel, rescue
 from orchestrator.agent.runlock import is_supervised
-from orchestrator.agent.wholeness import is_whole
+from orchestrator.agent.wholeness import is_sound, is_whole
 
 _LOOK_S = 0.02
 _BEAT_S = 5.0
@@ -56,6 +56,7 @@ class Follower:
             OSError, ValueError: as `rescue`.
         """
         self._catch_up()
+        self._mend_bundle()
         while not self._ended and not os.path.exists(f"{self._run.bundle}.part"):
             if self._left():
                 return
@@ -138,6 +139,19 @@ class Follower:
             self._link.tell("beat", at=journal.now())
 
     # -- the bundle
+
+    def _mend_bundle(self) -> None:
+        """Make a damaged bundle anew, where all of it is asked for and it is finished.
+
+        A controller that got damaged bytes throws them away and asks from the beginning again.
+        """
+
+        def is_good(run: RunFolder) -> bool:
+            return is_sound(run, self._beat)
+
+        finished = is_whole(self._run) and not is_supervised(self._run)
+        if not self._bundle_at and finished and not is_good(self._run):
+            rescue(self._run, is_good)
 
     def _send_bundle(self) -> None:
         """Send the zip, also while it is still growing."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Mapping, Optional
+import zlib
+from typing import Any, Callable, Mapping, Optional
 
 from orchestrator.agent.layout import RunFolder
+
+_PIECE_BYTES = 1 << 20
 
 
 def facts_of(run: RunFolder) -> Optional[Mapping[str, Any]]:
@@ -27,3 +30,23 @@ def is_whole(run: RunFolder) -> bool:
         return facts is not None and os.path.getsize(run.bundle) == facts["size"]
     except FileNotFoundError:
         return False
+
+
+def is_sound(run: RunFolder, meanwhile: Callable[[], None]) -> bool:
+    """Whether it also holds the bytes that were written; `meanwhile` is called again and again.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    facts = facts_of(run)
+    if facts is None or not is_whole(run):
+        return False
+    found = 0
+    with open(run.bundle, "rb", buffering=0) as file:
+        while True:
+            piece = file.read(_PIECE_BYTES)
+            if not piece:
+                # An agent that knew nothing of it wrote the bundle: the controller will tell.
+                return bool(facts.get("crc32", found) == found)
+            found = zlib.crc32(piece, found)
+            meanwhile()

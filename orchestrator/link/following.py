@@ -194,9 +194,10 @@ class Following:
                     yield Tail(frame["id"], frame["line"])
                 elif frame["type"] == "bundle_end":
                     bundle.flush()
-                    # From here on the host may remove its copy.
-                    with contextlib.suppress(LinkLost, OrchError):
-                        session.tell("home")
+                    # From here on the host may remove its copy, so what cannot be it is not home.
+                    if bundle.tell() == frame["size"]:
+                        with contextlib.suppress(LinkLost, OrchError):
+                            session.tell("home")
                     session.leave()
                     self._session = None
                     yield Arrived(int(frame["size"]), str(frame["manifest_sha256"]))

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,13 @@ class TestContents:
         size = Path(run.folder.bundle).stat().st_size
         with zipfile.ZipFile(run.folder.bundle) as archive:
             manifest_sha256 = hashlib.sha256(archive.read("manifest.json")).hexdigest()
-        assert facts == {"size": size, "manifest_sha256": manifest_sha256, "files": 2}
+        crc32 = zlib.crc32(Path(run.folder.bundle).read_bytes())
+        assert facts == {
+            "size": size,
+            "crc32": crc32,
+            "manifest_sha256": manifest_sha256,
+            "files": 2,
+        }
         assert json.loads(Path(run.folder.bundle_facts).read_text("ascii")) == facts
         assert not run.path("bundle.zip.part").exists()
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from orchestrator.agent import wholeness
 from orchestrator.agent.frames import Data
 from orchestrator.agent.layout import RunFolder
 from orchestrator.store import unpack
 from tests.agent.controller import RUN_ID, Controller, Heard, job, run
 from tests.agent.test_follow import FILES, folder, is_whole
+from tests.conftest import Project
+from tests.link.reached import QUICK
 
 RECORD = """echo '{"metric":"e2e","value":1.5}' >> $ORCH_RESULTS"""
 
@@ -20,7 +24,7 @@ RECORD = """echo '{"metric":"e2e","value":1.5}' >> $ORCH_RESULTS"""
 class TestABundleThatIsGone:
     """A run that has ended, and whose files on the host were touched afterwards."""
 
-    @pytest.mark.parametrize("damage", ["gone", "cut", "no facts", "half the facts"])
+    @pytest.mark.parametrize("damage", ["gone", "cut", "no facts", "half the facts", "overwritten"])
     def test_it_is_made_anew_and_told(self, tmp_path: Path, damage: str) -> None:
         root = tmp_path / "root"
         whole = run(root, FILES, job("one", f"echo hi; {RECORD}"))
@@ -34,6 +38,30 @@ class TestABundleThatIsGone:
         assert len(told) == (damage != "no facts")
         again = attach_soon(root)
         assert again.bundle == heard.bundle
+
+    def test_any_damaged_byte_is_noticed(self, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        run(root, FILES, job("one", "echo hi"))
+        host = folder(root)
+        size = Path(host.bundle).stat().st_size
+
+        for place in [*range(0, size, 97), size - 1]:
+            flip(Path(host.bundle), place)
+            assert not wholeness.is_sound(host, lambda: None), place
+            flip(Path(host.bundle), place)
+        assert wholeness.is_sound(host, lambda: None)
+
+    def test_one_that_is_asked_for_in_part_is_not_read_through(self, tmp_path: Path) -> None:
+        """The controller checks what it got, and asks for all of it when that is damaged."""
+        root = tmp_path / "root"
+        whole = run(root, FILES, job("one", "echo hi"))
+        flip(Path(folder(root).bundle), len(whole.bundle) // 2)
+
+        part = attach_soon(root, bundle_at=20)
+        heard = attach_soon(root)
+
+        assert len(part.bundle) == len(whole.bundle) - 20
+        assert is_whole(heard, tmp_path / "bundle.zip")
 
     def test_two_may_ask_for_it_at_once(self, tmp_path: Path) -> None:
         root = tmp_path / "root"
@@ -89,6 +117,45 @@ class TestABundleThatIsGone:
         )
 
 
+class TestThroughTheCommand:
+    """The bundle on the host is hurt while it is not home yet, or not any more."""
+
+    @pytest.mark.parametrize("damage", ["gone", "cut", "overwritten"])
+    def test_a_fetch_brings_it_home(self, project: Project, damage: str) -> None:
+        project.write("quick.yaml", QUICK)
+        assert project.orch("run", "quick.yaml").code == 0
+        run_id = project.last_run.name
+        hurt(RunFolder(str(project.home / ".orch" / "runs" / run_id)), damage)
+        (project.last_run / "bundle.zip").unlink()
+        shutil.rmtree(project.last_run / "evidence")
+
+        done = project.orch("fetch", run_id)
+
+        assert done.code == 0, done.text
+        assert "made anew" in done.text
+        assert project.orch("verify", run_id).code == 0
+
+    def test_what_cannot_be_the_bundle_is_not_called_home(self, project: Project) -> None:
+        """A sweep of the host takes what is home."""
+        project.write("quick.yaml", QUICK)
+        assert project.orch("run", "quick.yaml").code == 0
+        run_id = project.last_run.name
+        host = RunFolder(str(project.home / ".orch" / "runs" / run_id))
+        Path(host.sent_home).unlink()
+        shutil.rmtree(project.last_run / "evidence")
+        long = (project.last_run / "bundle.zip").read_bytes() + b"more than there is"
+        (project.last_run / "bundle.zip").unlink()
+        project.write(f"artifacts/{run_id}/bundle.zip.part", long[::-1])
+
+        damaged = project.orch("fetch", run_id)
+        was_home = Path(host.sent_home).exists()
+        again = project.orch("fetch", run_id)
+
+        assert damaged.code == 3, damaged.text
+        assert not was_home
+        assert again.code == 0, again.text
+
+
 def hurt(host: RunFolder, damage: str) -> None:
     if damage == "gone":
         Path(host.bundle).unlink()
@@ -97,8 +164,16 @@ def hurt(host: RunFolder, damage: str) -> None:
     elif damage == "no facts":
         Path(host.bundle).unlink()
         Path(host.bundle_facts).unlink()
+    elif damage == "overwritten":
+        flip(Path(host.bundle), 60)
     elif damage == "half the facts":
         halve(Path(host.bundle_facts))
+
+
+def flip(path: Path, place: int) -> None:
+    raw = bytearray(path.read_bytes())
+    raw[place] ^= 1
+    path.write_bytes(raw)
 
 
 def halve(path: Path) -> None:
