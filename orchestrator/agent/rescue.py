@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from typing import Any, Callable, Mapping, Sequence
 
-from orchestrator.agent import journal, processes, runlock
+from orchestrator.agent import journal, processes, recorded, runlock
 from orchestrator.agent.cgroup import Group
 from orchestrator.agent.journal import Journal
 from orchestrator.agent.layout import RunFolder, write_atomically
@@ -167,8 +167,21 @@ class _Ending:
             duration_s=0.0,
             tail=[],
             files=0,
-            results=0,
+            results=self._settled(job),
         )
+
+    def _settled(self, job: Job) -> int:
+        """How many results of a lost job come home, within the bounds of all results."""
+        if self._plan.secrets or job not in self._lost:
+            return 0
+        try:
+            settled = recorded.settle(self._run.step(job.folder, "results.jsonl"), ())
+        except OSError as error:
+            self.note(f"{job.id}: what it recorded cannot be read: {error.strerror}", "error")
+            return 0
+        for problem in settled.problems:
+            self.note(f"{job.id}: `$ORCH_RESULTS`: {problem}", "error")
+        return settled.count
 
     def unchecked(self) -> list[str]:
         """What lost jobs wrote, where it may hold secrets; nobody knows their values any more."""
@@ -181,8 +194,7 @@ class _Ending:
         if kept:
             shown = ", ".join(f"`{name}`" for name in kept[:_SHOWN])
             more = f" and {len(kept) - _SHOWN} more" if len(kept) > _SHOWN else ""
-            verb, them = ("stays", "it") if len(kept) == 1 else ("stay", "them")
-            self.note(f"{shown}{more} {verb} on the host: nobody can look for secrets in {them}")
+            self.note(f"left on the host, where nobody can look for secrets in it: {shown}{more}")
         return [*files, *kept]
 
     def _raw(self, job: Job) -> list[str]:

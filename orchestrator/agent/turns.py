@@ -106,10 +106,13 @@ class Turns:
         self.teller.job_ended(job, outcome, files=gathered.files, results=results, watched=watched)
 
     def _settle_results(self, job: Job, path: str) -> Optional[int]:
-        """How many results the step recorded; None when nobody can tell."""
+        """How many results the step recorded; None when some of them are lost."""
         try:
-            return recorded.settle(path, self.around.secrets)
+            settled = recorded.settle(path, self.around.secrets)
         except OSError as error:
             text = f"what the step recorded cannot be read: {error.strerror}"
             self.teller.note("error", text, id=job.id)
             return None
+        for problem in settled.problems:
+            self.teller.note("error", f"`$ORCH_RESULTS`: {problem}", id=job.id)
+        return None if settled.problems else settled.count

@@ -64,6 +64,21 @@ def test_half_a_line_and_what_a_crash_left_of_it_does_not_count(lost: RunFolder)
     assert states(lost)["two"] == "host_lost"
 
 
+@pytest.mark.parametrize("length", [10, 2 << 20])
+def test_what_a_lost_job_recorded_is_counted_within_the_bounds(
+    lost: RunFolder, length: int
+) -> None:
+    results = Path(lost.step("two", "results.jsonl"))
+    results.write_bytes(b'{"metric": "e2e", "value": 1}\n' + b"x" * length + b"\n")
+
+    rescue.rescue(lost)
+
+    ended = next(e for e in journal.read(lost.journal) if e.get("state") == "host_lost")
+    notes = [e["text"] for e in journal.read(lost.journal) if e["event"] == journal.NOTE]
+    assert ended["results"] == results.read_bytes().count(b"\n") == 1 + (length == 10)
+    assert len(notes) == (length > 10), notes
+
+
 def test_a_second_rescue_changes_nothing(lost: RunFolder) -> None:
     rescue.rescue(lost)
     before = Path(lost.journal).read_bytes(), Path(lost.bundle).read_bytes()

@@ -112,7 +112,7 @@ class TestABundleThatIsGone:
         assert "steps/one/results.jsonl" in names
         assert "steps/one/out/x" not in names
         assert (
-            "`steps/one/out` stays on the host: nobody can look for secrets in it"
+            "left on the host, where nobody can look for secrets in it: `steps/one/out`"
             in heard.notes("warning")
         )
 
