@@ -12,9 +12,10 @@ from typing import IO, Iterable, Iterator, List, Sequence
 from orchestrator.agent.logfile import Masker
 from orchestrator.agent.plainfile import holds_any, open_plain
 
-# A result is a few hundred bytes; a program that writes more than this is in a loop.
+# A result is a few hundred bytes, with a million samples some megabytes; a program that writes
+# more than this is in a loop.
 MAX_BYTES = 64 << 20
-MAX_LINE_BYTES = 1 << 20
+MAX_LINE_BYTES = 16 << 20
 _BUFFER_BYTES = 256 << 10
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ from orchestrator.agent.reserve import RESERVE_BYTES, Reserve, free_bytes
 from tests.agent.controller import Controller, job, manifest, plan, run, wait_until
 from tests.agent.test_follow import attach, folder, is_whole, kill_supervisor, start
 from tests.conftest import Project
+from tests.hosts import smalldisk
 
 FILES = {"a": b"x\n"}
 FILL = 'dd if=/dev/urandom of="$ORCH_OUT/fill.bin" bs=64k 2>/dev/null || echo full'
@@ -28,22 +27,8 @@ CHATTY = "for n in $(seq 2000); do echo line $n of a chatty step; done"
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 12 MB of its own."""
     place = tmp_path / "disk"
-    place.mkdir()
-    if sys.platform != "linux":
-        pytest.skip("a tmpfs needs Linux")
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=12m", "none", str(place)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip(f"no file system may be mounted here: {mounted.stderr.strip()}")
-    try:
+    with smalldisk.small_disk(place, 12):
         yield place
-    finally:
-        # Lazily: a supervisor may still be on its way out.
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 def fill(place: Path, leave_bytes: int = 0) -> None:
