@@ -63,7 +63,8 @@ def _shown(items: Sequence[Item]) -> list[Item]:
 def _named(item: Item) -> Text:
     if not item.is_predicted:
         place = f"{item.step}[{show_where(item.where)}]" if item.where else item.step
-        return Text.assemble(item.metric, ("  " + place, "dim"))
+        mark = " (info)" if item.status == MISSING and item.severity == "info" else ""
+        return Text.assemble(item.metric + mark, ("  " + place, "dim"))
     style = "" if item.severity == "blocker" else "italic"
     return Text(item.id if item.severity == "blocker" else f"{item.id} (info)", style=style)
 

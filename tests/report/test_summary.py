@@ -60,6 +60,13 @@ def test_what_could_not_be_measured_is_shown_with_its_note() -> None:
     assert "1 missing, 1 new" in text
 
 
+def test_what_was_not_tried_is_marked_as_no_blocker() -> None:
+    text = shown(recorded(result("run", "peer", None, status="skipped", note="not installed")))
+
+    assert "peer (info)  run" in text
+    assert "not fully measured" not in text
+
+
 def test_without_a_prediction_nothing_is_as_predicted() -> None:
     text = shown(recorded(result("run", "time", 1.0)), colour=True)
 
