@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +21,10 @@ from tests.hosts import sshd
 ROOT = Path(__file__).resolve().parent.parent
 # Longer than any command here takes on a busy machine; a hang must fail, not stall.
 COMMAND_DEADLINE_S = 120.0
+
+# What a shell starts in the background ignores Ctrl-C, and so would all that is started here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def git(folder: Path, *arguments: str, **options: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.agent import journal, rescue, runlock
+from orchestrator.agent import journal, recorded, rescue, runlock
 from orchestrator.agent.journal import Journal
 from orchestrator.agent.layout import Root, RunFolder
 from orchestrator.agent.processes import MARK
@@ -64,7 +64,7 @@ def test_half_a_line_and_what_a_crash_left_of_it_does_not_count(lost: RunFolder)
     assert states(lost)["two"] == "host_lost"
 
 
-@pytest.mark.parametrize("length", [10, 2 << 20])
+@pytest.mark.parametrize("length", [10, recorded.MAX_LINE_BYTES])
 def test_what_a_lost_job_recorded_is_counted_within_the_bounds(
     lost: RunFolder, length: int
 ) -> None:
