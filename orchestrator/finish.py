@@ -51,6 +51,7 @@ class Outcome:
     session: Session | None = None
     patience_s: float = 600.0
     json: bool = False
+    following: Following | None = None
     items: tuple[Item, ...] = ()
     problems: tuple[str, ...] = ()
     conditions: conditions.Conditions = field(default_factory=conditions.Conditions)
@@ -115,7 +116,7 @@ def follow(outcome: Outcome) -> Outcome | int:
             outcome = _told(outcome, update)
             if isinstance(update, Arrived):
                 bundle = Bundle(size=update.size, manifest_sha256=update.manifest_sha256)
-                return outcome.noted(bundle=bundle)
+                return replace(outcome.noted(bundle=bundle), following=following)
             if ctrl_c.is_pressed_twice():
                 outcome.teller.note("cancelling; what was produced still comes home")
                 following.cancel()
@@ -180,8 +181,23 @@ def verify(outcome: Outcome) -> Outcome:
     Raises:
         EvidenceError: something in it is not what it claims; nothing half-checked is left behind.
     """
-    folder, announced = outcome.folder, outcome.record.bundle
+    following, announced = outcome.following, outcome.record.bundle
+    assert following is not None, "`follow` ends with an open conversation"
     assert announced is not None, "`follow` ends with the host's word on the bundle"
+    try:
+        files = announced.model_copy(update={"files": _unpacked(outcome, announced)})
+        outcome = outcome.noted(bundle=files, state="home").timed(home_s=outcome.since_begin_s())
+    except BaseException:
+        # Closed without the word that the host waits for: it keeps its copy.
+        following.leave()
+        raise
+    following.confirm()
+    return replace(outcome, following=None)
+
+
+def _unpacked(outcome: Outcome, announced: Bundle) -> int:
+    """Put the bundle in its place, every file of it checked; how many they are."""
+    folder = outcome.folder
     _check_tree(outcome)
     try:
         contents = unpack.unpack(folder.incoming, folder.evidence, announced.manifest_sha256)
@@ -190,8 +206,7 @@ def verify(outcome: Outcome) -> Outcome:
         error.fix = f"orch fetch {outcome.record.run_id}"
         raise
     folder.incoming.replace(folder.bundle)
-    files = announced.model_copy(update={"files": len(contents.members)})
-    return outcome.noted(bundle=files, state="home").timed(home_s=outcome.since_begin_s())
+    return len(contents.members)
 
 
 def _check_tree(outcome: Outcome) -> None:

@@ -26,7 +26,8 @@ _BEAT_S = 5.0
 _TAIL_S = 0.25
 _SILENCE_S = 90.0
 _TAIL_BYTES = 4096
-_CONFIRM_S = 5.0
+# The controller unpacks a large bundle before it says so, and closes the link where it is damaged.
+_CONFIRM_S = 600.0
 # A bundle that is gone is made anew; one that is gone again each time is given up.
 _RESCUES = 3
 # Large pieces: each one costs a turn of the interpreter on both sides.

@@ -18,6 +18,7 @@ VARIABLES = (CUDA, HIP, ROCR)
 # Tells a run that a step starts what its own run was left with, before a lease narrowed it.
 BEFORE = "ORCH_GPUS_BEFORE"
 
+_LONGEST_NUMBER = 10
 _NVIDIA_UUID = re.compile(r"(GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27}")
 
 
@@ -87,6 +88,6 @@ def _named(value: str | None, gpus: Sequence[Gpu]) -> list[Gpu]:
 
 
 def _is(entry: str, gpu: Gpu) -> bool:
-    if entry.isdecimal():
+    if entry.isascii() and entry.isdecimal() and len(entry) < _LONGEST_NUMBER:
         return gpu["index"] is not None and int(entry) == int(gpu["index"])
     return entry.startswith(("GPU-", "MIG-")) and str(gpu["uuid"]).startswith(entry)

@@ -16,6 +16,7 @@ from orchestrator.agent.plainfile import holds_any, open_plain
 # more than this is in a loop.
 MAX_BYTES = 64 << 20
 MAX_LINE_BYTES = 16 << 20
+MAX_LINES = 1_000_000
 _BUFFER_BYTES = 256 << 10
 
 
@@ -94,16 +95,20 @@ class _Lines:
         self._size = os.fstat(source.fileno()).st_size
         self._left = min(self._size, MAX_BYTES)
         self._too_long = 0
+        self._has_more = False
 
     def __iter__(self) -> Iterator[bytes]:
         self._source.seek(0)
-        while self._left:
+        for _ in range(MAX_LINES):
             line = self._read(MAX_LINE_BYTES + 1)
+            if not line:
+                return
             if len(line) > MAX_LINE_BYTES:
                 self._too_long += 1
                 self._skip_rest_of(line)
             elif line.endswith(b"\n") or self._size <= MAX_BYTES:
                 yield line
+        self._has_more = self._left > 0
 
     @property
     def problems(self) -> List[str]:
@@ -112,7 +117,9 @@ class _Lines:
         if self._too_long:
             lines = "1 line is" if self._too_long == 1 else f"{self._too_long} lines are"
             found.append(f"{lines} longer than {MAX_LINE_BYTES} bytes and left out")
-        if self._size > MAX_BYTES:
+        if self._has_more:
+            found.append(f"lines behind the first {MAX_LINES} are left out")
+        elif self._size > MAX_BYTES:
             found.append(f"of {self._size} bytes those behind the first {MAX_BYTES} are left out")
         return found
 

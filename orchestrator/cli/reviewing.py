@@ -10,6 +10,7 @@ from orchestrator.cli.places import artifacts, project_dir
 from orchestrator.diff.comparison import Comparison, between_runs
 from orchestrator.errors import EvidenceError, InputError
 from orchestrator.report.view import RunView
+from orchestrator.report.words import harmless
 from orchestrator.review.decision import place_of
 from orchestrator.review.desk import Desk, Finished
 from orchestrator.store import rundir
@@ -38,7 +39,9 @@ def review(name: str, against: str, port: int, tty: bool, open_browser: bool) ->
         print(f"left with {len(desk.open)} open; {kept}")
         return 3
     _tell(done)
-    if done.open:
+    for problem in desk.view.problems:
+        print(f"unreadable result: {harmless(problem)}")
+    if done.open or desk.view.problems:
         return 3
     return 1 if done.rejected else 0
 

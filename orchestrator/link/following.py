@@ -81,7 +81,10 @@ Update = Event | Tail | Receiving | Lost | Back | Tick | Arrived
 
 
 class Following:
-    """One run being followed. Iterate over it; `cancel` and `leave` may be called meanwhile."""
+    """One run being followed. Iterate over it; `cancel` and `leave` may be called meanwhile.
+
+    After `Arrived` the host waits to hear whether it may forget the run: `confirm`, or `leave`.
+    """
 
     def __init__(
         self,
@@ -151,8 +154,17 @@ class Following:
         if self._session is not None:
             self._session.tell("cancel", who="the controller")
 
+    def confirm(self) -> None:
+        """Say that what arrived was found whole: from here on the host may remove its copy."""
+        if self._session is None:
+            return
+        with contextlib.suppress(LinkLost, OrchError):
+            self._session.tell("home")
+        self._session.leave()
+        self._session = None
+
     def leave(self) -> None:
-        """Stop following; the run goes on."""
+        """Stop following; the run goes on, and what arrived is not taken for whole."""
         self._leaving = True
         self._drop()
 
@@ -194,12 +206,6 @@ class Following:
                     yield Tail(frame["id"], frame["line"])
                 elif frame["type"] == "bundle_end":
                     bundle.flush()
-                    # From here on the host may remove its copy, so what cannot be it is not home.
-                    if bundle.tell() == frame["size"]:
-                        with contextlib.suppress(LinkLost, OrchError):
-                            session.tell("home")
-                    session.leave()
-                    self._session = None
                     yield Arrived(int(frame["size"]), str(frame["manifest_sha256"]))
 
     def _take(self, data: Data, journal: IO[bytes], bundle: IO[bytes]) -> Iterator[Update]:

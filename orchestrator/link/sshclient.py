@@ -115,8 +115,11 @@ class SshPipe:
         return said.decode("utf-8", "replace").strip()
 
     def exit_code(self) -> int | None:
-        # paramiko makes up the status -1 when the connection is lost.
-        if not self._channel.exit_status_ready() or self._channel.exit_status < 0:
+        # It may come after the end of the output, and is -1, made up, when the connection is lost.
+        if (
+            not self._channel.status_event.wait(pipe.CLOSE_DEADLINE_S)
+            or self._channel.exit_status < 0
+        ):
             return None
         return int(self._channel.exit_status)
 

@@ -46,12 +46,18 @@ def page(view: RunView) -> str:
             "Measured without a prediction",
             _table([i for i in view.items if i.status == NEW]),
         ),
+        "\n".join(_unreadable(view)),
         "\n".join(_bad_steps(view)),
         _folded("Conditions", _conditions(view)),
         f"**Next:** {_plain(verdict.next_action)}",
         _origin(view),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _unreadable(view: RunView) -> Iterable[str]:
+    for problem in view.problems[:MAX_ROWS]:
+        yield f"- unreadable result: {_plain(cut(problem, _LONGEST_FACT))}"
 
 
 def _origin(view: RunView) -> str:

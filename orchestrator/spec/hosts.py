@@ -74,9 +74,12 @@ class Host(Model):
             # An address that starts with a dash would reach the ssh program as an option.
             if address and (address.startswith("-") or any(c.isspace() for c in address)):
                 raise wrong(f"{address!r} is not an address", "`user@host:port` or an alias")
-        if not self.root.startswith(("/", "~")) or not self.root.isprintable():
-            # A relative one would lie in whatever directory the agent is started in.
-            raise wrong(f"`root` is {self.root!r}", "a path that begins with `/` or `~`, in a line")
+        if not f"{self.root}/".startswith(("/", "~/")) or not self.root.isprintable():
+            # A relative one would lie in whatever directory the agent is started in, and so would
+            # that of a user who is not there.
+            raise wrong(
+                f"`root` is {self.root!r}", "a path that begins with `/` or `~/`, in a line"
+            )
         return self
 
     @property

@@ -18,11 +18,17 @@ WAITING = "waiting"
 
 Point = Mapping[str, Any]
 Axes = tuple[tuple[str, Any], ...]
+Exact = tuple[tuple[str, bool, Any], ...]
 
 
 def axes(point: Point) -> Axes:
     """A point that can be a key."""
     return tuple(sorted(point.items(), key=lambda axis: axis[0]))
+
+
+def exact(point: Point) -> Exact:
+    """A point as a key in which `true` is not 1."""
+    return tuple((name, isinstance(value, bool), value) for name, value in axes(point))
 
 
 @dataclass(frozen=True)
@@ -64,12 +70,12 @@ class History:
     ended: Mapping[str, Any] | None = None
 
     @cached_property
-    def passed(self) -> Mapping[tuple[str, Axes], Sequence[str]]:
-        """The jobs that passed, by step and point: one for each round."""
-        passed: dict[tuple[str, Axes], list[str]] = {}
+    def passed(self) -> Mapping[tuple[str, Exact], Sequence[str]]:
+        """The jobs that passed, by step and exact point: one for each round."""
+        passed: dict[tuple[str, Exact], list[str]] = {}
         for job in self.jobs.values():
             if job.state == journal.PASSED:
-                passed.setdefault((job.step, axes(job.point)), []).append(job.id)
+                passed.setdefault((job.step, exact(job.point)), []).append(job.id)
         return passed
 
     @property
@@ -91,7 +97,7 @@ class History:
     def _after(self, event: Mapping[str, Any], jobs: dict[str, JobView]) -> History:
         try:
             return self._folded(event, jobs)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise EvidenceError(f"not an event of a journal: {str(event)[:200]}") from error
 
     def _folded(self, event: Mapping[str, Any], jobs: dict[str, JobView]) -> History:
@@ -159,11 +165,17 @@ def _ended(job: JobView, event: Mapping[str, Any]) -> JobView:
         signal=event.get("signal"),
         reason=str(event["reason"]),
         tail=tuple(str(line) for line in event["tail"]),
-        results=None if event.get("results", 0) is None else int(event.get("results", 0)),
-        files=int(event.get("files", 0)),
+        results=None if event.get("results", 0) is None else _count(event.get("results", 0)),
+        files=_count(event.get("files", 0)),
         leftover=tuple(str(name) for name in event.get("leftover", ())),
         watched=watched(event.get("watched", ())),
     )
+
+
+def _count(told: Any) -> int:
+    if int(told) < 0:
+        raise ValueError(f"no number of things: {told!r}")
+    return int(told)
 
 
 def _folder(told: Any) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.spec import formula
-from orchestrator.store.history import Axes, History, Point, axes
+from orchestrator.store.history import Axes, History, Point, axes, exact
 from orchestrator.store.results import Result
 from orchestrator.verdict import units
 
@@ -62,7 +62,7 @@ class Recorded:
     def rounds_of(self, result: Result) -> Sequence[str]:
         """The jobs that passed in the place where this was recorded, one a round."""
         job = self.history.jobs.get(result.job)
-        return self.history.passed.get((job.step, axes(job.point)), ()) if job else ()
+        return self.history.passed.get((job.step, exact(job.point)), ()) if job else ()
 
 
 def quantity(metric: str, step: str | None, where: Point, recorded: Recorded) -> Measured:

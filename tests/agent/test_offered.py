@@ -39,7 +39,9 @@ def test_those_that_are_named_by_number_or_by_the_beginning_of_a_uuid(
     assert left(NVIDIA, CUDA_VISIBLE_DEVICES=value) == indices
 
 
-@pytest.mark.parametrize("value", ["", "-1", "none", "7", "GPU-", "MIG-1aaaaaaa", "2aaaaaaa"])
+@pytest.mark.parametrize(
+    "value", ["", "-1", "none", "7", "GPU-", "MIG-1aaaaaaa", "2aaaaaaa", "\u0663", "1" * 5000]
+)
 def test_none_when_the_first_entry_names_none_or_more_than_one(value: str) -> None:
     assert left(NVIDIA, CUDA_VISIBLE_DEVICES=value) == []
 

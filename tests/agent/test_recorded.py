@@ -91,6 +91,20 @@ class TestTheBound:
         assert bool(settled.problems) == (beyond > 0)
         assert path.read_bytes() == (body if beyond <= 0 else body[:990])
 
+    @pytest.mark.parametrize("lines", [9, 10, 11, 30])
+    def test_more_lines_than_anybody_reads_are_cut(
+        self, tmp_path: Path, lines: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(recorded, "MAX_LINES", 10)
+        path = tmp_path / "results.jsonl"
+        path.write_bytes(b"1\n" * lines)
+
+        settled = settle(str(path), [])
+
+        assert settled.count == min(lines, 10)
+        assert path.read_bytes() == b"1\n" * min(lines, 10)
+        assert settled.problems == ["lines behind the first 10 are left out"] * (lines > 10)
+
     @pytest.mark.parametrize("length", [99, 100, 101, 350])
     def test_a_line_that_is_too_long_is_dropped_alone(self, tmp_path: Path, length: int) -> None:
         path = tmp_path / "results.jsonl"

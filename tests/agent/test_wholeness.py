@@ -155,6 +155,29 @@ class TestThroughTheCommand:
         assert not was_home
         assert again.code == 0, again.text
 
+    def test_a_fetch_that_goes_on_in_a_damaged_one_leaves_the_run_on_the_host(
+        self, project: Project
+    ) -> None:
+        """Its length is right; only who has checked every file may call it home."""
+        project.write("quick.yaml", QUICK)
+        assert project.orch("run", "quick.yaml").code == 0
+        run_id = project.last_run.name
+        host = RunFolder(str(project.home / ".orch" / "runs" / run_id))
+        Path(host.sent_home).unlink()
+        shutil.rmtree(project.last_run / "evidence")
+        bundle = project.last_run / "bundle.zip"
+        bundle.rename(project.last_run / "bundle.zip.part")
+        os.truncate(project.last_run / "bundle.zip.part", 300)
+        flip(Path(host.bundle), Path(host.bundle).stat().st_size // 2)
+
+        damaged = project.orch("fetch", run_id)
+        swept = project.orch("gc", "--host", "local", "--older-than", "1ms")
+        again = project.orch("fetch", run_id)
+
+        assert damaged.code == 3, damaged.text
+        assert f"kept {run_id}: never brought home" in swept.out
+        assert again.code == 0, again.text
+
 
 def hurt(host: RunFolder, damage: str) -> None:
     if damage == "gone":

@@ -128,3 +128,8 @@ def test_what_was_recorded_and_is_not_known_is_no_pass(
     assert "not fully measured" in run.out
     assert said in run.text
     assert project.orch("show", "latest").code == 3
+    assert project.orch("review", "latest", "--tty").code == 3
+    if "recorded in" not in said:
+        project.orch("report", "latest", "--md")
+        (page,) = project.last_run.rglob("*.md")
+        assert "- unreadable result: tell" in page.read_text("utf-8")

@@ -36,6 +36,7 @@ def test_one_way_to_the_host(text: str, carrier: str) -> None:
         ("{openssh: 'a b'}", "is not an address"),
         ('{ssh: "a\\nb"}', r"'a\nb' is not an address"),
         ("{local: true, root: here}", "`root` is 'here'; expected a path that begins with `/` or"),
+        ("{local: true, root: ~nobody/x}", "`root` is '~nobody/x'; expected a path that begins"),
         ('{local: true, root: "/a\\nb"}', r"`root` is '/a\nb'; expected a path"),
         ("{local: true, venv: a, conda: b}", "venv and conda are given"),
         ("{ssh: a, prot: 22}", "unknown key `prot`"),

@@ -99,6 +99,12 @@ class TestFolding:
         with pytest.raises(EvidenceError, match="not an event of a journal"):
             History().after({"event": "step_ended", "id": "a"})
 
+    @pytest.mark.parametrize("wrong", [float("inf"), -5, "many"])
+    @pytest.mark.parametrize("key", ["results", "files"])
+    def test_numbers_of_nothing_are_not_either(self, key: str, wrong: object) -> None:
+        with pytest.raises(EvidenceError, match="not an event of a journal"):
+            history.of_plan(PLANNED).after(ended("a", **{key: wrong}))
+
     def test_a_skipped_job_never_started(self) -> None:
         found = History().after(ended("a", "skipped", reason="needs `b`"))
 

@@ -119,6 +119,17 @@ class TestRounds:
 
         assert why == "recorded in 2 of 3 rounds; not in run[n=1]#1"
 
+    def test_points_that_differ_in_true_and_one_have_rounds_of_their_own(self) -> None:
+        jobs = history(
+            replace(job("run", id_="run[x=True]"), point={"x": True}),
+            replace(job("run", id_="run[x=1]"), point={"x": 1}),
+        )
+        told = [
+            replace(result("run", "time", 7.0, point={"x": True}), job="run[x=True]"),
+        ]
+
+        assert quantity("time", None, {"x": True}, Recorded(told, jobs)).value == 7.0
+
     def test_a_round_that_did_not_pass_is_told_by_its_step(self) -> None:
         """The run's own verdict says that; the rounds that passed still say what they measured."""
         states = ("passed", "failed")

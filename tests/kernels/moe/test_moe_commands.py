@@ -102,10 +102,11 @@ def test_bench_gives_a_wrong_output_no_time(
 
     monkeypatch.setattr(layer, "moe", spoilt)
 
-    code = bench.main([*TINY, "--rounds", "1", "--peers", "eager"])
+    code = bench.main([*TINY, "--rounds", "1", "--peers", "eager", "--split"])
 
     told = recorded(capsys.readouterr().out)
     assert code == 1
+    assert not [metric for metric in told if metric.startswith("stage.")]
     assert told["e2e"]["value"] is None
     assert told["e2e"]["status"] == "error"
     assert told["e2e.eager"]["status"] == "ok"
