@@ -50,10 +50,15 @@ class _Constructor(RoundTripConstructor):
         self, node: Any, maptyp: Any, deep: bool = False
     ) -> Any:
         try:
-            return super().construct_mapping(node, maptyp, deep)
+            made = super().construct_mapping(node, maptyp, deep)
         except TypeError as error:
             what = "a key of this mapping is made of lists or mappings"
             raise MarkedYAMLError(None, None, what, node.start_mark) from error
+        for base in maptyp.merge if hasattr(maptyp, "merge") else ():
+            # Kept there for later changes of the base, and compared with at each further `<<`:
+            # nobody changes what is read here, and thousands would take hours.
+            base._ref.clear()
+        return made
 
 
 def _no_value(node: Any) -> MarkedYAMLError:
