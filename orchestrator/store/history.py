@@ -49,7 +49,7 @@ class JobView:
     reason: str = ""
     tail: Sequence[str] = ()
     results: int | None = 0
-    """None: something is there that the host could not read."""
+    """None: the host could not read all that is there."""
     files: int = 0
     leftover: Sequence[str] = ()
     watched: Sequence[Watched] = ()

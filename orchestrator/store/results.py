@@ -62,7 +62,7 @@ def read(evidence: Path, history: History) -> Results:
             except RecursionError:
                 unread.append(f"{job.id}: results.jsonl:{lines}: nested too deeply")
         if job.results is None:
-            unread.append(f"{job.id}: the host could not read what it recorded")
+            unread.append(f"{job.id}: the host could not read all that it recorded")
         elif lines < job.results:
             unread.append(f"{job.id}: {job.results} results were recorded, {lines} came home")
         problems += unread[:MAX_PROBLEMS]

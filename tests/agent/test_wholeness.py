@@ -122,12 +122,9 @@ class TestThroughTheCommand:
 
     @pytest.mark.parametrize("damage", ["gone", "cut", "overwritten"])
     def test_a_fetch_brings_it_home(self, project: Project, damage: str) -> None:
-        project.write("quick.yaml", QUICK)
-        assert project.orch("run", "quick.yaml").code == 0
-        run_id = project.last_run.name
-        hurt(RunFolder(str(project.home / ".orch" / "runs" / run_id)), damage)
+        run_id, host = ran(project)
+        hurt(host, damage)
         (project.last_run / "bundle.zip").unlink()
-        shutil.rmtree(project.last_run / "evidence")
 
         done = project.orch("fetch", run_id)
 
@@ -137,12 +134,8 @@ class TestThroughTheCommand:
 
     def test_what_cannot_be_the_bundle_is_not_called_home(self, project: Project) -> None:
         """A sweep of the host takes what is home."""
-        project.write("quick.yaml", QUICK)
-        assert project.orch("run", "quick.yaml").code == 0
-        run_id = project.last_run.name
-        host = RunFolder(str(project.home / ".orch" / "runs" / run_id))
+        run_id, host = ran(project)
         Path(host.sent_home).unlink()
-        shutil.rmtree(project.last_run / "evidence")
         long = (project.last_run / "bundle.zip").read_bytes() + b"more than there is"
         (project.last_run / "bundle.zip").unlink()
         project.write(f"artifacts/{run_id}/bundle.zip.part", long[::-1])
@@ -159,12 +152,8 @@ class TestThroughTheCommand:
         self, project: Project
     ) -> None:
         """Its length is right; only who has checked every file may call it home."""
-        project.write("quick.yaml", QUICK)
-        assert project.orch("run", "quick.yaml").code == 0
-        run_id = project.last_run.name
-        host = RunFolder(str(project.home / ".orch" / "runs" / run_id))
+        run_id, host = ran(project)
         Path(host.sent_home).unlink()
-        shutil.rmtree(project.last_run / "evidence")
         bundle = project.last_run / "bundle.zip"
         bundle.rename(project.last_run / "bundle.zip.part")
         os.truncate(project.last_run / "bundle.zip.part", 300)
@@ -177,6 +166,15 @@ class TestThroughTheCommand:
         assert damaged.code == 3, damaged.text
         assert f"kept {run_id}: never brought home" in swept.out
         assert again.code == 0, again.text
+
+
+def ran(project: Project) -> tuple[str, RunFolder]:
+    """A run that came home and whose evidence is gone since; its id, and its place on the host."""
+    project.write("quick.yaml", QUICK)
+    assert project.orch("run", "quick.yaml").code == 0
+    shutil.rmtree(project.last_run / "evidence")
+    run_id = project.last_run.name
+    return run_id, RunFolder(str(project.home / ".orch" / "runs" / run_id))
 
 
 def hurt(host: RunFolder, damage: str) -> None:

@@ -111,7 +111,7 @@ GOOD = """echo '{"metric": "m", "value": 1, "unit": "1"}' >> "$ORCH_RESULTS"; ""
         (GOOD + """printf '{"metric": "n", "val' >> "$ORCH_RESULTS\"""", "Unterminated string"),
         (GOOD + """echo garbage >> "$ORCH_RESULTS\"""", "Expecting value"),
         (GOOD + """echo '{"metric": "\\ud800", "value": 1}' >> "$ORCH_RESULTS\"""", "half of a"),
-        ('mkfifo "$ORCH_RESULTS"', "the host could not read what it recorded"),
+        ('mkfifo "$ORCH_RESULTS"', "the host could not read all that it recorded"),
         (f"if [ $ORCH_ROUND = 0 ]; then {GOOD}fi", "recorded in 1 of 2 rounds; not in tell#2"),
     ],
     ids=["nan", "cut", "garbage", "half_a_character", "fifo", "one_round"],

@@ -178,7 +178,7 @@ def test_results_that_the_host_could_not_read_are_told(tmp_path: Path) -> None:
 
     found = results.read(tmp_path, History({job.id: job}))
 
-    assert found.problems == ("step[n=3]: the host could not read what it recorded",)
+    assert found.problems == ("step[n=3]: the host could not read all that it recorded",)
 
 
 def test_jobs_without_results_are_passed_over(tmp_path: Path) -> None:
