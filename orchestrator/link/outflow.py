@@ -17,7 +17,7 @@ _WORKERS = 2
 _AHEAD = 4
 _WAYS = (None, deflate.quickly, deflate.well)
 # 8 MiB: as much as the buffers on the way swallow before a slow link shows itself.
-_JUDGED_PIECES = 32
+JUDGED_PIECES = 32
 # The harder way takes up to thirty times the work; the processors are not only ours.
 _HARDER = 50
 
@@ -34,7 +34,7 @@ def send(
 ) -> None:
     """Send chunks of any size as a stream of pieces, then its end."""
     waiting: deque[Future[_Packed]] = deque()
-    tuner = _Tuner(session.packer) if session.packer.deflate else None
+    tuner = Tuner(session.packer) if session.packer.deflate else None
     with ThreadPoolExecutor(_WORKERS, thread_name_prefix="deflate") as pool:
         offset = 0
         for piece in _pieces(chunks):
@@ -59,7 +59,7 @@ def _pack(packer: Packer, name: str, offset: int, piece: bytes) -> _Packed:
     return _Packed(packer.data(name, offset, piece), time.thread_time() - begun)
 
 
-def _send_first(session: Session, waiting: deque[Future[_Packed]], tuner: _Tuner | None) -> None:
+def _send_first(session: Session, waiting: deque[Future[_Packed]], tuner: Tuner | None) -> None:
     begun = time.monotonic()
     packed = waiting.popleft().result()
     ready = time.monotonic()
@@ -84,7 +84,7 @@ def _pieces(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-class _Tuner:
+class Tuner:
     """Chooses the way: harder while we wait for the link, lighter while the link waits for us."""
 
     def __init__(self, packer: Packer) -> None:
@@ -101,7 +101,7 @@ class _Tuner:
         self._work_s += work_s
         self._sending_s += sending_s
         self._pieces += 1
-        if self._pieces < _JUDGED_PIECES:
+        if self._pieces < JUDGED_PIECES:
             return
         place = _WAYS.index(self._packer.deflate)
         if self._waiting_s > 2 * self._sending_s and place > 0:

@@ -23,7 +23,8 @@ class Listener:
     sent: list[bytes] = field(default_factory=list)
 
     def write(self, frame: bytes) -> None:
-        time.sleep(self.write_s)
+        if self.write_s:
+            time.sleep(self.write_s)
         self.sent.append(frame)
 
     def tell(self, kind: str) -> None:
@@ -52,6 +53,16 @@ def send(listener: Listener, content: bytes, chunk_bytes: int = 70_000) -> None:
     outflow.send(listener, "blobs", chunks)  # type: ignore[arg-type]
 
 
+def slowly(payload: bytes) -> bytes:
+    time.sleep(0.01)
+    return deflate.quickly(payload)
+
+
+def more_slowly(payload: bytes) -> bytes:
+    time.sleep(0.02)
+    return deflate.quickly(payload)
+
+
 @pytest.mark.parametrize("way", [None, deflate.quickly, deflate.well])
 def test_the_pieces_are_the_content(way: frames.Deflate | None) -> None:
     source = random.Random(1)
@@ -76,12 +87,38 @@ def test_a_slow_link_is_given_what_is_deflated_well() -> None:
     assert listener.packer.deflate is deflate.well
 
 
-def test_a_fast_link_is_not_made_to_wait() -> None:
-    listener = Listener(Packer(deflate.well))
+def test_a_fast_link_is_not_made_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Ways a thousand times slower than the listener: other work on the machine decides nothing.
+    monkeypatch.setattr(outflow, "_WAYS", (None, slowly, more_slowly))
+    listener = Listener(Packer(more_slowly))
 
-    send(listener, random.Random(1).randbytes(PIECE_BYTES // 8).hex().encode() * (4 * 80))
+    send(listener, b"some words\n" * (80 * PIECE_BYTES // 11))
 
     assert listener.packer.deflate is None
+
+
+@pytest.mark.parametrize(
+    ("waiting_s", "work_s", "sending_s", "then"),
+    [
+        (0.021, 0.02, 0.010, None),  # the link waits for us
+        (0.019, 0.02, 0.010, deflate.quickly),  # neither much for the other
+        (0.0, 0.001, 0.049, deflate.quickly),  # we wait, but harder work would take as long
+        (0.0, 0.001, 0.051, deflate.well),  # we wait for the link
+    ],
+)
+def test_a_way_is_changed_by_what_was_waited_for(
+    waiting_s: float, work_s: float, sending_s: float, then: frames.Deflate | None
+) -> None:
+    packer = Packer(deflate.quickly)
+    tuner = outflow.Tuner(packer)
+
+    for _ in range(outflow.JUDGED_PIECES - 1):
+        tuner.note(waiting_s, work_s, sending_s)
+    before = packer.deflate
+    tuner.note(waiting_s, work_s, sending_s)
+
+    assert before is deflate.quickly
+    assert packer.deflate is then
 
 
 def test_a_link_that_needs_no_deflating_is_never_given_any() -> None:
