@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +41,21 @@ def git(folder: Path, *arguments: str, **options: Any) -> str:
         **options,
     )
     return done.stdout.strip()
+
+
+def until_said(controller: subprocess.Popen[str], words: str) -> str:
+    """What a command says up to these words; `communicate` has what it says after them."""
+    assert controller.stdout is not None
+    handle = controller.stdout.fileno()
+    end = time.monotonic() + COMMAND_DEADLINE_S
+    said = b""
+    while words.encode() not in said:
+        ready, _, _ = select.select([handle], [], [], max(end - time.monotonic(), 0))
+        assert ready, f"waited in vain for {words!r}: {said!r}"
+        piece = os.read(handle, 1 << 16)
+        assert piece, f"ended without {words!r}: {said!r}"
+        said += piece
+    return said.decode()
 
 
 @dataclass

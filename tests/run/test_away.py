@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.conftest import COMMAND_DEADLINE_S, Project
+from tests.conftest import COMMAND_DEADLINE_S, Project, until_said
 from tests.hosts.smalldisk import grow, small_disk
 from tests.hosts.sshd import SshServer
 
@@ -143,7 +143,7 @@ class TestWhenTheLaptopGoesAway:
         wait_until(lambda: begun(slow), "the first step to begin")
 
         controller.send_signal(signal.SIGINT)
-        time.sleep(0.3)
+        until_said(controller, "press Ctrl-C again")
         controller.send_signal(signal.SIGINT)
         out, err = controller.communicate(timeout=COMMAND_DEADLINE_S)
 

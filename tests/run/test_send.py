@@ -9,7 +9,7 @@ from orchestrator.link import agentzip
 from orchestrator.spec.hosts import load_hosts
 from orchestrator.store import sent
 from orchestrator.store.sent import Sent
-from tests.conftest import COMMAND_DEADLINE_S, Project
+from tests.conftest import COMMAND_DEADLINE_S, Project, until_said
 from tests.run.interrupted import interrupted
 
 QUICK = """
@@ -28,9 +28,7 @@ def test_ctrl_c_while_the_agent_itself_is_on_its_way(project: Project) -> None:
     project.write("quick.yaml", QUICK)
     project.write("hosts.yaml", "hosts:\n  deaf: {via: [sh, -c, exec sleep 60, --]}\n")
     controller = project.start("run", "quick.yaml", "--host", "deaf")
-    assert controller.stdout is not None
-    while "] run " not in controller.stdout.readline():
-        assert controller.poll() is None
+    until_said(controller, "] run ")
     # The pipe holds less than the agent: from here on nothing moves.
     end = time.monotonic() + COMMAND_DEADLINE_S
     while not (project.path / "artifacts" / ".visited").exists():

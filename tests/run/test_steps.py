@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conftest import COMMAND_DEADLINE_S, Project
+from tests.conftest import COMMAND_DEADLINE_S, Project, until_said
 from tests.run.interrupted import interrupted
 
 QUICK = """
@@ -70,9 +70,7 @@ class TestALoginThatHangs:
 
     def test_ctrl_c_does_not_wait_for_it(self, hanging: Project) -> None:
         controller = hanging.start("run", "quick.yaml", "--host", "far")
-        assert controller.stdout is not None
-        while "tree" not in controller.stdout.readline():
-            assert controller.poll() is None
+        until_said(controller, "tree")
         out, took_s = interrupted(controller)
 
         assert "nothing was started" in out
