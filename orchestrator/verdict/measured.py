@@ -37,7 +37,14 @@ class Measured:
 
 
 class NotMeasured(Exception):
-    """There is no such quantity in the results; the text says why."""
+    """There is no such quantity in the results; the text says why.
+
+    `places` is what was recorded for it nevertheless, and does not amount to a value.
+    """
+
+    def __init__(self, reason: str, places: Sequence[Place] = ()) -> None:
+        super().__init__(reason)
+        self.places = tuple(places)
 
 
 class Recorded:
@@ -87,7 +94,9 @@ def quantity(metric: str, step: str | None, where: Point, recorded: Recorded) ->
     silent = [job for job in rounds if job not in telling]
     if silent:
         told = len(rounds) - len(silent)
-        raise NotMeasured(f"recorded in {told} of {len(rounds)} rounds; not in {silent[0]}")
+        raise NotMeasured(
+            f"recorded in {told} of {len(rounds)} rounds; not in {silent[0]}", tuple(places)
+        )
     return summary(matching)
 
 
@@ -103,26 +112,47 @@ def computed(
     Raises:
         NotMeasured: a metric is missing, is no number, or the expression has no value.
     """
-    parts = {name: quantity(name, step, where, recorded) for name in formula.metrics(expression)}
-    if not parts:
-        raise NotMeasured(f"`{expression}` names no metric")
+    parts = _parts(expression, step, where, recorded)
+    places = tuple(place for part in parts.values() for place in part.places)
     values = {}
     base = next(iter(parts.values())).unit
     for name, part in parts.items():
         if not part.is_number:
-            raise NotMeasured(f"`{name}` is `{part.value}`, not a number")
+            raise NotMeasured(f"`{name}` is `{part.value}`, not a number", places)
         wanted = base if units.is_dimensionless(unit) else unit
         try:
             values[name] = units.convert(float(part.value), part.unit, wanted)
         except units.UnitMismatch as error:
-            raise NotMeasured(f"`{name}`: {error}") from error
+            raise NotMeasured(f"`{name}`: {error}", places) from error
     try:
         value = formula.evaluate(expression, values)
     except formula.FormulaError as error:
-        raise NotMeasured(str(error)) from error
-    places = tuple(place for part in parts.values() for place in part.places)
+        raise NotMeasured(str(error), places) from error
     count = min(part.count for part in parts.values())
     return Measured(value, unit, count, places[0][1], places=places)
+
+
+def _parts(
+    expression: str, step: str | None, where: Point, recorded: Recorded
+) -> dict[str, Measured]:
+    """Every metric that an expression names.
+
+    Raises:
+        NotMeasured: it names none, or one has no value; then it knows the places of the others too.
+    """
+    parts: dict[str, Measured] = {}
+    failed: list[NotMeasured] = []
+    for name in formula.metrics(expression):
+        try:
+            parts[name] = quantity(name, step, where, recorded)
+        except NotMeasured as error:
+            failed.append(error)
+    if failed:
+        heard = [part.places for part in parts.values()] + [error.places for error in failed]
+        raise NotMeasured(str(failed[0]), [place for places in heard for place in places])
+    if not parts:
+        raise NotMeasured(f"`{expression}` names no metric")
+    return parts
 
 
 def place_of(result: Result) -> Place:
@@ -136,25 +166,25 @@ def summary(matching: Sequence[Result]) -> Measured:
     Raises:
         NotMeasured: they do not agree on one value, on a unit, or a round has none.
     """
+    place = place_of(matching[0])
     without = [r for r in matching if r.status != "ok"]
     if without:
         raise NotMeasured(
-            f"recorded as {without[0].status}: {_one_line(without[0].note) or 'no reason'}"
+            f"recorded as {without[0].status}: {_one_line(without[0].note) or 'no reason'}", [place]
         )
     values = tuple(r.value for r in matching)
     found = sorted({r.unit for r in matching})
     if len(found) > 1:
-        raise NotMeasured(f"recorded in several units: {found}")
+        raise NotMeasured(f"recorded in several units: {found}", [place])
     (job, _), count = Counter((r.job, r.round) for r in matching).most_common(1)[0]
     if count > 1:
         raise NotMeasured(
-            f"recorded {count} times in one round of {job}; give each its own `point`"
+            f"recorded {count} times in one round of {job}; give each its own `point`", [place]
         )
     numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
     if not numbers and any(not equal(v, values[0]) for v in values):
-        raise NotMeasured(disagreement(values))
+        raise NotMeasured(disagreement(values), [place])
     value = statistics.median(values) if numbers and len(values) > 1 else values[0]
-    place = place_of(matching[0])
     return Measured(value, found[0], len(values), place[1], values, (place,))
 
 

@@ -68,12 +68,14 @@ class _Judge:
         try:
             measured = self._measure(entry)
         except NotMeasured as error:
+            self._spoken_for.update(error.places)
             return _item(entry, NOT_COMPARABLE if unmet else MISSING, reason=unmet or str(error))
         if unmet:
             return _item(entry, NOT_COMPARABLE, measured, reason=unmet)
         try:
             return self._judge(entry, measured)
         except NotMeasured as error:
+            self._spoken_for.update(error.places)
             return _item(entry, MISSING, measured, reason=str(error))
         except units.UnitMismatch as error:
             return _item(entry, NOT_COMPARABLE, measured, reason=str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -218,6 +219,35 @@ class TestNew:
         assert [(item.id, item.status, item.severity) for item in told] == [
             ("e1", "missing", "info")
         ]
+
+    @pytest.mark.parametrize(
+        ("asking", "reason"),
+        [
+            (entry({"value": 1, "rel": "5%"}, metric="b"), "recorded in 1 of 2 rounds"),
+            (entry({"value": 1, "rel": "5%"}, compute="b + a"), "recorded in 1 of 2 rounds"),
+            (
+                entry({"value": 1, "rel": "5%", "ratio_to": {"metric": "b"}}, metric="a"),
+                "recorded in 1 of 2 rounds",
+            ),
+            (entry({"value": 1, "rel": "5%"}, compute="a / gone + b"), "no step recorded `gone`"),
+        ],
+    )
+    def test_what_an_entry_found_and_could_not_judge_is_not_new(
+        self, asking: Entry, reason: str
+    ) -> None:
+        jobs = history(*(job("run", id_=f"run#{number}", round=number) for number in range(2)))
+        results = [
+            replace(result("run", name, 1.0, round=number), job=f"run#{number}")
+            for name, number in (("a", 0), ("a", 1), ("b", 0))
+        ]
+
+        items = reconcile(ledger(asking), results, jobs, Conditions())
+
+        told = {item.metric: item.status for item in items if not item.is_predicted}
+        assert told == ({"a": "new"} if asking.metric == "b" else {})
+        (judged_item,) = (item for item in items if item.is_predicted)
+        assert judged_item.status == "missing"
+        assert reason in judged_item.reason
 
 
 class TestOrder:
