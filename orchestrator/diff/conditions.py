@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.verdict.conditions import Conditions, Field, differs
+from orchestrator.verdict.conditions import Conditions, Drift, Field, differs, drifted
 
 IDENTITY, STATE, INFO = "identity", "condition", "info"
 _ORDER = (IDENTITY, STATE, INFO)
@@ -56,8 +55,8 @@ class ConditionDiff:
     same: int = 0
     unknown: int = 0
     """Identity facts that neither side knows: no difference is seen, and none is excluded."""
-    drifted: tuple[str, ...] = ()
-    """Identity facts that changed during one of the runs, as `A: driver.version`."""
+    drifted: tuple[tuple[str, Drift], ...] = ()
+    """Identity facts that are not the same before and after one of the runs, with its side."""
     missing: bool = False
     """Neither run has a snapshot of its host."""
 
@@ -75,7 +74,8 @@ class ConditionDiff:
         if self.missing:
             return "no snapshot of either host came home"
         if self.drifted:
-            return f"{self.drifted[0]} changed during the run"
+            side, drift = self.drifted[0]
+            return f"{side}: {drift.name} {drift.moment}"
         if not self.identity:
             return ""
         more = f" and {len(self.identity) - 1} more" if len(self.identity) > 1 else ""
@@ -86,7 +86,7 @@ class ConditionDiff:
             "changes": [change.as_json() for change in self.changes],
             "same": self.same,
             "unknown_on_both_sides": self.unknown,
-            "drifted": list(self.drifted),
+            "drifted": [f"{side}: {drift.name}" for side, drift in self.drifted],
         }
 
 
@@ -110,8 +110,8 @@ def compare(a: Conditions, b: Conditions, run_id_a: str = "", run_id_b: str = ""
         else:
             same += 1
     changes.sort(key=lambda change: _ORDER.index(change.severity))
-    drifted = (*_drifted("A", a), *_drifted("B", b))
-    return ConditionDiff(tuple(changes), same, unknown, drifted)
+    moved = tuple((side, drift) for side, run in (("A", a), ("B", b)) for drift in drifted(run))
+    return ConditionDiff(tuple(changes), same, unknown, moved)
 
 
 def _get(side: Conditions, name: str) -> Field:
@@ -122,15 +122,6 @@ def _severity(one: Field, two: Field) -> str:
     """The graver of both: a fact that one side does not have has no severity there."""
     known = [field.severity for field in (one, two) if field.severity in _ORDER]
     return min(known, key=_ORDER.index, default=INFO)
-
-
-def _drifted(side: str, conditions: Conditions) -> Iterator[str]:
-    for name, before in conditions.before.items():
-        after = conditions.after.get(name)
-        if before.severity != IDENTITY or after is None:
-            continue
-        if (before.state, before.value) != (after.state, after.value):
-            yield f"{side}: {name}"
 
 
 def _field_json(field: Field) -> dict[str, Any]:

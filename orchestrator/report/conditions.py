@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.report.words import harmless, show_fact
-from orchestrator.verdict.conditions import Conditions, Field
+from orchestrator.verdict.conditions import Conditions, Field, drifted
 
 # Facts a reader wants before believing a number, in this order, when the host has them.
 TELLING = (
@@ -61,12 +61,9 @@ def _fact(name: str, field: Field) -> str:
 
 def _drift(conditions: Conditions) -> Iterable[Text]:
     """What was identity and is another now: such a run compares with nothing."""
-    for name, before in conditions.before.items():
-        after = conditions.after.get(name)
-        if before.severity != "identity" or after is None:
-            continue
-        if (before.state, before.value) != (after.state, after.value):
-            yield Text(
-                f"changed during the run: {name}: {show_fact(before)} -> {show_fact(after)}",
-                "bold yellow",
-            )
+    for drift in drifted(conditions):
+        words = f"{drift.moment}: {drift.name}: {show_fact(drift.before)}"
+        words += f" -> {show_fact(drift.after)}"
+        if not drift.after.is_known and drift.after.detail:
+            words += f" ({drift.after.detail})"
+        yield Text(harmless(words), "bold yellow")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,11 @@ class Field:
     source: str = ""
     severity: str = "info"
     detail: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the host said something, if only that it has no such thing."""
+        return self.state not in ("unknown", "error")
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,32 @@ class Conditions:
 
 
 ABSENT = Field("unknown", detail="not in the snapshot")
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A fact of identity that is not the same before and after a run: it compares with nothing."""
+
+    name: str
+    before: Field
+    after: Field
+
+    @property
+    def moment(self) -> str:
+        """What happened to it; what is not known any more may be the same all the while."""
+        if not self.after.is_known:
+            return "not known after the run"
+        return "changed during the run" if self.before.is_known else "not known before the run"
+
+
+def drifted(conditions: Conditions) -> Iterator[Drift]:
+    """What was identity and is another, or not known, after the run."""
+    for name, before in conditions.before.items():
+        after = conditions.after.get(name)
+        if before.severity != "identity" or after is None:
+            continue
+        if (before.state, before.value) != (after.state, after.value):
+            yield Drift(name, before, after)
 
 
 def differs(one: Field, other: Field, run_ids: tuple[str, str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,8 +57,24 @@ def test_a_fact_that_changed_during_a_run_stands_in_the_way() -> None:
 
     found = diff(same, same, after_b={"driver": fact("2")})
 
-    assert found.drifted == ("B: driver",)
+    assert found.as_json()["drifted"] == ["B: driver"]
     assert found.obstacle == "B: driver changed during the run"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (fact("1"), UNKNOWN, "driver not known after the run"),
+        (UNKNOWN, fact("1"), "driver not known before the run"),
+        (fact("1"), replace(UNKNOWN, state="not_applicable"), "driver changed during the run"),
+    ],
+)
+def test_what_is_not_known_any_more_is_not_called_changed(
+    before: Field, after: Field, words: str
+) -> None:
+    found = diff({"driver": before}, {"driver": before}, after_a={"driver": after})
+
+    assert found.obstacle == f"A: {words}"
 
 
 def test_without_any_snapshot_nothing_is_comparable() -> None:

@@ -17,7 +17,7 @@ from orchestrator.diff.measures.contrast import Contrast, Level
 from orchestrator.diff.measures.points import MetricDiff
 from orchestrator.diff.record import Location, Record
 from orchestrator.report.diffing import terminal
-from orchestrator.verdict.conditions import Field
+from orchestrator.verdict.conditions import Drift, Field
 
 EVIL = "\x1b]0;taken\x07\x1b[2J\x9b31m\u202egnp.exe\r\b\ud800 kept"
 A, B = Named("a", "run", "run-a"), Named("b", "run", "run-b")
@@ -47,7 +47,9 @@ def hostile() -> Comparison:
     return Comparison(
         Named(EVIL, "run", EVIL, EVIL, EVIL),
         B,
-        conditions=ConditionDiff((Change(EVIL, "identity", field, field),), 1, 1, (EVIL,)),
+        conditions=ConditionDiff(
+            (Change(EVIL, "identity", field, field),), 1, 1, (("A", Drift(EVIL, field, field)),)
+        ),
         code=CodeDiff("1" * 40, "2" * 40, (FileChange(EVIL, 1, 1),)),
         ended=(Ended("job", EVIL, EVIL, EVIL),),
         metrics=(

@@ -29,8 +29,8 @@ def condition_parts(found: ConditionDiff) -> Iterator[RenderableType]:
     if found.missing:
         yield Text(f"conditions: {found.obstacle}", style="bold yellow")
         return
-    for drifted in found.drifted:
-        yield Text(f"changed during the run: {one_line(drifted)}", style="bold yellow")
+    for side, drift in found.drifted:
+        yield Text(f"{drift.moment}: {side}: {one_line(drift.name)}", style="bold yellow")
     if found.identity:
         count = len(found.identity)
         yield Text(f"conditions: {counted(count, 'fact')} of identity differ", style="bold yellow")

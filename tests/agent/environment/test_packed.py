@@ -31,7 +31,7 @@ print(json.dumps({
     "file": nvidia_nvml.__file__,
     "errors": {k: f["detail"] for k, f in taken[0]["fields"].items() if f["state"] == "error"},
     "python": taken[0]["fields"]["python.version"]["value"],
-    "drift": [change["key"] for change in drift(*taken) if change["severity"] == "identity"],
+    "drift": [change for change in drift(*taken) if change["severity"] == "identity"],
     "uuids": [gpu["uuid"].value for gpu in parse(ask(command(), Deadline(20))).gpus],
     "text": gpu_state_text(5),
 }))
@@ -84,6 +84,12 @@ def test_everything_works_from_an_archive(python: str, archive: Path, tmp_path: 
     told: dict[str, Any] = json.loads(ran.stdout)
     assert told["file"].startswith(str(archive))
     assert told["errors"] == {}
-    assert told["drift"] == []
+    assert [change for change in told["drift"] if not was_late(change)] == []
     assert told["uuids"] == ["GPU-0", "GPU-1"]
     assert told["python"].startswith("3.")
+
+
+def was_late(change: dict[str, Any]) -> bool:
+    """On a busy machine a tool may be late once: that is told, and no fault of the archive."""
+    sides = (change["before"], change["after"])
+    return any(side is not None and "did not answer" in side["detail"] for side in sides)

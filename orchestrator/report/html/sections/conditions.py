@@ -8,7 +8,7 @@ from typing import Any
 from orchestrator.report.conditions import TELLING, TELLING_GPU
 from orchestrator.report.html.section import Section, render
 from orchestrator.report.view import RunView
-from orchestrator.verdict.conditions import Field
+from orchestrator.verdict.conditions import Drift, Field, drifted
 
 SEVERITIES = ("identity", "condition", "info")
 SILENT = ("not_applicable", "not_supported")
@@ -31,14 +31,14 @@ class Row:
 def section(view: RunView) -> Section:
     before, after = view.conditions.before, view.conditions.after
     rows = [_row(name, field, after.get(name)) for name, field in sorted(before.items())]
-    drift = [row for row in rows if row.changed and row.severity == "identity"]
+    drift = list(drifted(view.conditions))
     moved = [row for row in rows if row.changed and row.severity == "condition"]
     body = render(
         "conditions.html.j2",
         telling=[row for row in rows if _is_telling(row.name) and row.told],
         groups=[(s, [row for row in rows if row.severity == s and row.told]) for s in SEVERITIES],
         silent=[row for row in rows if not row.told],
-        drift=drift,
+        drift=[(fact, _shown(fact.before), _shown(fact.after)) for fact in drift],
         moved=moved,
         missing=not rows,
         caches=view.conditions.caches,
@@ -52,11 +52,11 @@ def _is_telling(name: str) -> bool:
     return name in TELLING or (top == "gpu" and rest.partition(".")[2] in TELLING_GPU)
 
 
-def _next(rows: list[Row], drift: list[Row]) -> str:
+def _next(rows: list[Row], drift: list[Drift]) -> str:
     if not rows:
         return "no snapshot came home: compare this run with nothing"
     if drift:
-        return f"{drift[0].name} changed during the run: compare it with nothing, and run again"
+        return f"{drift[0].name} {drift[0].moment}: compare it with nothing, and run again"
     return ""
 
 
