@@ -25,6 +25,8 @@ from orchestrator.spec.hosts import Host
 ATTACH_DEADLINE_S = 60.0
 _TICK_S = 0.1
 _SILENCE_S = 25.0
+# A link that held for so long, or brought something, is a good one that broke.
+_HOLDS_S = 10.0
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 
@@ -114,6 +116,7 @@ class Following:
         self._patience_s = patience_s
         self._reader = LineReader()
         self._leaving = False
+        self._good_from = 0.0
 
     def __iter__(self) -> Iterator[Update]:
         """Updates until the bundle has arrived.
@@ -129,14 +132,16 @@ class Following:
             try:
                 if self._session is None:
                     self._session = self._attach(borrow=not lost_at)
+                self._good_from = time.monotonic() + _HOLDS_S
                 if lost_at:
-                    lost_at, pause_s = 0.0, _FIRST_PAUSE_S
                     yield Back()
                 for update in self._converse(self._session):
                     yield update
                     if isinstance(update, Arrived):
                         return
             except (LinkLost, Unreachable) as error:
+                if self._session is not None and time.monotonic() >= self._good_from:
+                    lost_at, pause_s = 0.0, _FIRST_PAUSE_S
                 lost_at = lost_at or time.monotonic()
                 self._drop()
                 if time.monotonic() - lost_at > self._patience_s:
@@ -213,6 +218,7 @@ class Following:
         if target is None or target.tell() != data.offset:
             raise ProtocolError(f"bytes of `{data.stream}` at {data.offset} fit nowhere")
         target.write(data.body)
+        self._good_from = 0.0
         if data.stream == "bundle":
             yield Receiving(target.tell())
             return

@@ -52,7 +52,7 @@ class PlainTeller:
 
     def link_lost(self, reason: str, pause_s: float) -> None:
         self._say(
-            f"the link broke ({harmless(reason)}); the run goes on; next try in {pause_s:.0f} s"
+            f"the link broke ({harmless(reason)}); the run goes on; next try in {pause_s:.2g} s"
         )
 
     def link_back(self) -> None:

@@ -53,6 +53,16 @@ class TestHearing:
 
         assert b"".join(ends.link.stream("blobs")) == b"abc"
 
+    def test_a_controller_that_prepares_for_long_may_ping_in_between(self, ends: Ends) -> None:
+        ping = frames.message({"type": "ping"})
+        ends.say(ping, frames.message({"type": "hello"}))
+        ends.say(
+            ping, Packer().data("blobs", 0, b"ab"), ping, frames.message({"type": "blobs_end"})
+        )
+
+        assert ends.link.expect("hello") == {"type": "hello"}
+        assert b"".join(ends.link.stream("blobs")) == b"ab"
+
     @pytest.mark.parametrize("intruder", ["data", "message"])
     def test_something_else_in_a_stream_is_refused_by_name(self, ends: Ends, intruder: str) -> None:
         other = frames.message({"type": "cancel"})
