@@ -26,7 +26,7 @@ from orchestrator.link.session import Session
 from orchestrator.reading import sealed_ledger
 from orchestrator.report.teller import Teller
 from orchestrator.spec.hosts import Host
-from orchestrator.store import results, rundir, unpack
+from orchestrator.store import arrival, results, rundir
 from orchestrator.store.history import History
 from orchestrator.store.record import Bundle, RunRecord
 from orchestrator.store.rundir import RunDir
@@ -35,6 +35,10 @@ from orchestrator.verdict.item import Item
 from orchestrator.verdict.reconcile import reconcile as judge
 
 DETACHED_EXIT_CODE = 130
+# EFBIG: a file system, or a limit of the shell, that ends below the size of the bundle.
+_DISK_REFUSES = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM}
+)
 
 
 @dataclass(frozen=True)
@@ -78,13 +82,14 @@ def finish(outcome: Outcome) -> int:
     try:
         return _finished(outcome)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in _DISK_REFUSES:
             raise
         place = error.filename or outcome.folder.path
+        mend = "make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend that"
         raise EvidenceError(
-            f"no room for what comes home in {place}: {error.strerror};"
+            f"what comes home cannot be written in {place}: {error.strerror};"
             f" the run and its evidence are safe at {outcome.host_name}",
-            fix=f"make room, then orch fetch {outcome.record.run_id}",
+            fix=f"{mend}, then orch fetch {outcome.record.run_id}",
         ) from error
 
 
@@ -102,6 +107,7 @@ def _finished(outcome: Outcome) -> int:
 
 def follow(outcome: Outcome) -> Outcome | int:
     """Watch the run until its bundle is here; the first Ctrl-C detaches, a second one cancels."""
+    arrival.prepare(outcome.folder)
     following = Following(
         outcome.host_name,
         outcome.host,
@@ -185,28 +191,19 @@ def verify(outcome: Outcome) -> Outcome:
     assert following is not None, "`follow` ends with an open conversation"
     assert announced is not None, "`follow` ends with the host's word on the bundle"
     try:
-        files = announced.model_copy(update={"files": _unpacked(outcome, announced)})
-        outcome = outcome.noted(bundle=files, state="home").timed(home_s=outcome.since_begin_s())
+        _check_tree(outcome)
+        taken = arrival.take(outcome.folder, announced)
+        if taken.aside is not None:
+            outcome.teller.note(f"what lay in evidence/ did not come home; kept as {taken.aside}")
+        here = announced.model_copy(update={"files": taken.files, "confirmed": False})
+        outcome = outcome.noted(bundle=here, state="home").timed(home_s=outcome.since_begin_s())
     except BaseException:
         # Closed without the word that the host waits for: it keeps its copy.
         following.leave()
         raise
-    following.confirm()
+    if following.confirm():
+        outcome = outcome.noted(bundle=here.model_copy(update={"confirmed": True}))
     return replace(outcome, following=None)
-
-
-def _unpacked(outcome: Outcome, announced: Bundle) -> int:
-    """Put the bundle in its place, every file of it checked; how many they are."""
-    folder = outcome.folder
-    _check_tree(outcome)
-    try:
-        contents = unpack.unpack(folder.incoming, folder.evidence, announced.manifest_sha256)
-    except EvidenceError as error:
-        folder.incoming.unlink()
-        error.fix = f"orch fetch {outcome.record.run_id}"
-        raise
-    folder.incoming.replace(folder.bundle)
-    return len(contents.members)
 
 
 def _check_tree(outcome: Outcome) -> None:

@@ -49,6 +49,19 @@ def adopt(artifacts: Path, name: str, host_name: str, host: Host) -> RunDir:
     return folder
 
 
+def confirm(folder: RunDir, host_name: str, host: Host) -> None:
+    """Tell the host late that a run is home, where its bundle is still the one that is here.
+
+    Raises:
+        HostError, Refused: the host cannot be reached, or has another bundle.
+    """
+    record = folder.read_record()
+    assert record.bundle is not None, "a run that is home has a bundle"
+    visits.tell_home(host_name, host, record.run_id, record.bundle)
+    confirmed = record.bundle.model_copy(update={"confirmed": True})
+    folder.write_record(record.model_copy(update={"bundle": confirmed}))
+
+
 def outcome(
     folder: RunDir,
     host_name: str,

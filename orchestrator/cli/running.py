@@ -8,10 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from orchestrator.cli.places import artifacts, host_of_run
-from orchestrator.errors import EvidenceError, InputError
+from orchestrator.errors import EvidenceError, HostError, InputError
 from orchestrator.report.teller import choose, closing
 from orchestrator.spec.quantity import parse_duration
-from orchestrator.store import rundir
+from orchestrator.store import hold, rundir
+from orchestrator.store.record import RunRecord
 from orchestrator.store.rundir import RunDir
 
 
@@ -33,10 +34,15 @@ def run(
 
 
 def attach(name: str, host: str | None, plain: bool, json: bool, patience: str) -> int:
+    folder = _folder(name, host)
+    with hold.held(folder):
+        return _attach(folder, host, plain, json, patience)
+
+
+def _attach(folder: RunDir, host: str | None, plain: bool, json: bool, patience: str) -> int:
     from orchestrator import resume
     from orchestrator.finish import finish, reconcile, tell
 
-    folder = _folder(name, host)
     host_name, found = host_of_run(folder.read_record(), host)
     with closing(choose(plain=plain, json=json)) as teller:
         outcome = resume.outcome(
@@ -48,13 +54,17 @@ def attach(name: str, host: str | None, plain: bool, json: bool, patience: str) 
 
 
 def fetch(name: str, host: str | None) -> int:
+    folder = _folder(name, host)
+    with hold.held(folder):
+        return _fetch(folder, host)
+
+
+def _fetch(folder: RunDir, host: str | None) -> int:
     from orchestrator.link import visits
 
-    folder = _folder(name, host)
     record = folder.read_record()
-    if record.state == "home" and folder.evidence.exists():
-        print(f"{record.run_id} is home already: {folder.path}")
-        return 0
+    if _is_all_here(folder, record):
+        return _home_already(folder, record, host)
     host_name, found = host_of_run(record, host)
     state = visits.status(host_name, found, record.run_id)
     if state["alive"] and not state["ended"]:
@@ -66,7 +76,43 @@ def fetch(name: str, host: str | None) -> int:
     if record.state == "home":
         # Its evidence was removed here since; the host has it still.
         folder.write_record(record.model_copy(update={"state": "running"}))
-    return attach(str(folder.path), host, True, False, "2m")
+    return _attach(folder, host, True, False, "2m")
+
+
+def _is_all_here(folder: RunDir, record: RunRecord) -> bool:
+    """Whether a run is home, with all that its verdict is made of.
+
+    Raises:
+        EvidenceError: it is damaged, and the bundle here mends that.
+    """
+    from orchestrator.store import check
+
+    if record.state != "home":
+        return False
+    try:
+        check.what_is_read(folder, record)
+    except EvidenceError as error:
+        if folder.bundle.exists():
+            error.fix = error.fix or f"remove {folder.bundle}, then orch fetch {folder.run_id}"
+            raise
+        return False
+    return True
+
+
+def _home_already(folder: RunDir, record: RunRecord, host: str | None) -> int:
+    """Say so, with what an earlier visit had no time or room for; returns the run's exit code."""
+    from orchestrator import resume
+    from orchestrator.link.refusal import Refused
+
+    print(f"{record.run_id} is home already: {folder.path}")
+    if record.bundle is not None and not record.bundle.confirmed:
+        try:
+            resume.confirm(folder, *host_of_run(record, host))
+        except (HostError, Refused) as error:
+            print(f"note: {record.host} cannot be told so, and keeps its copy: {error}")
+    if record.exit_code is None or not folder.verdict.exists():
+        return _attach(folder, host, True, False, "2m")
+    return record.exit_code
 
 
 def cancel(name: str, host: str | None) -> None:

@@ -6,7 +6,6 @@ more: the next connection goes on at their ends.
 
 from __future__ import annotations
 
-import contextlib
 import random
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from orchestrator.agent.frames import Data
 from orchestrator.agent.journal import LineReader
 from orchestrator.errors import OrchError, ProtocolError, Unreachable
 from orchestrator.link import courier
+from orchestrator.link.refusal import Refused
 from orchestrator.link.session import LinkLost, Session
 from orchestrator.link.welcome import be_welcome
 from orchestrator.spec.hosts import Host
@@ -159,14 +159,22 @@ class Following:
         if self._session is not None:
             self._session.tell("cancel", who="the controller")
 
-    def confirm(self) -> None:
-        """Say that what arrived was found whole: from here on the host may remove its copy."""
+    def confirm(self) -> bool:
+        """Say that what arrived was found whole: from here on the host may remove its copy.
+
+        Returns:
+            Whether the link took the word; without it the copy stays.
+        """
         if self._session is None:
-            return
-        with contextlib.suppress(LinkLost, OrchError):
+            return False
+        try:
             self._session.tell("home")
-        self._session.leave()
-        self._session = None
+        except (LinkLost, OrchError):
+            return False
+        finally:
+            self._session.leave()
+            self._session = None
+        return True
 
     def leave(self) -> None:
         """Stop following; the run goes on, and what arrived is not taken for whole."""
@@ -177,6 +185,16 @@ class Following:
 
     def _attach(self, *, borrow: bool) -> Session:
         self._forget_half_line()
+        try:
+            return self._attached(borrow=borrow)
+        except Refused as refusal:
+            if refusal.code != "other_journal":
+                raise
+        # The host's word counts: what is known of another journal is forgotten.
+        self._forget_journal()
+        return self._attached(borrow=borrow)
+
+    def _attached(self, *, borrow: bool) -> Session:
         borrow = borrow and courier.lends_freely(self._host)
         session = Session(self._name, self._host, borrow=borrow)
         try:
@@ -228,9 +246,20 @@ class Following:
 
     def _known_events(self) -> Iterator[Update]:
         """What an earlier visit brought home, so that the picture is whole."""
-        if self._journal.exists():
-            for facts in self._reader.feed(self._journal.read_bytes()):
-                yield Event(facts)
+        if not self._journal.exists():
+            return
+        try:
+            known = list(self._reader.feed(self._journal.read_bytes()))
+        except ValueError:
+            # Damaged here; the host has it whole.
+            self._forget_journal()
+            return
+        for facts in known:
+            yield Event(facts)
+
+    def _forget_journal(self) -> None:
+        self._journal.unlink()
+        self._reader = LineReader()
 
     def _pause(self, pause_s: float) -> Iterator[Update]:
         # Jitter, so that a host that comes back is not met by everybody at once.

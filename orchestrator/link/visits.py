@@ -11,9 +11,11 @@ from typing import Any
 from orchestrator.agent.frames import Data
 from orchestrator.errors import ProtocolError, Unreachable
 from orchestrator.link import courier
+from orchestrator.link.refusal import Refused
 from orchestrator.link.session import LinkLost, Session
 from orchestrator.link.welcome import be_welcome
 from orchestrator.spec.hosts import Host
+from orchestrator.store.record import Bundle
 
 ANSWER_DEADLINE_S = 60.0
 
@@ -47,6 +49,41 @@ def status(name: str, host: Host, run_id: str) -> Mapping[str, Any]:
 def plan(name: str, host: Host, run_id: str) -> str:
     """The plan of a run, as JSON."""
     return str(_ask(name, host, "plan", "plan", run_id=run_id)["plan"])
+
+
+def tell_home(name: str, host: Host, run_id: str, here: Bundle) -> None:
+    """Say that a run is home; to a host that has no such run any more, there is nothing to say.
+
+    Raises:
+        HostError, Refused: it cannot be reached, or its bundle is another one than the one here.
+    """
+    with _visit(name, host, borrow=True) as session:
+        places = {"journal_at": 0, "bundle_at": here.size}
+        try:
+            be_welcome(session, "attach", ANSWER_DEADLINE_S, run_id=run_id, **places)
+            session.expect("attached", ANSWER_DEADLINE_S)
+        except Refused as refusal:
+            if refusal.code == "no_such_run":
+                return
+            raise
+        end = _bundle_end(name, session)
+        if (end["size"], end["manifest_sha256"]) != (here.size, here.manifest_sha256):
+            raise ProtocolError(f"the bundle on `{name}` is not the one that is here")
+        session.tell("home")
+        session.expect("bye", ANSWER_DEADLINE_S)
+
+
+def _bundle_end(name: str, session: Session) -> Mapping[str, Any]:
+    """The last word on a bundle of which nothing is asked for; the journal is let pass."""
+    end = time.monotonic() + ANSWER_DEADLINE_S
+    while time.monotonic() < end:
+        frame = session.next(1.0)
+        if isinstance(frame, Data):
+            if frame.stream == "bundle":
+                raise ProtocolError(f"the bundle on `{name}` is longer than the one that is here")
+        elif frame is not None and frame["type"] == "bundle_end":
+            return frame
+    raise Unreachable(f"`{name}` said nothing of its bundle for {ANSWER_DEADLINE_S:.0f} s")
 
 
 def cancel(name: str, host: Host, run_id: str) -> bool:

@@ -158,6 +158,7 @@ def _forget(state: Run) -> None:
     assert state.snapshot is not None
     assert state.folder is not None
     anchor.forget(state.snapshot.repository, state.folder.run_id)
+    state.hold.close()
     shutil.rmtree(state.folder.path)
 
 

@@ -53,6 +53,7 @@ class Run:
     preflight: Preflight | None = None
     snapshot: Snapshot | None = None
     folder: RunDir | None = None
+    hold: ExitStack = field(default_factory=ExitStack)
     record: RunRecord | None = None
     plan: Plan | None = None
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TypeVar
 
@@ -24,7 +25,7 @@ from orchestrator.source.snapshot import Snapshot
 from orchestrator.spec.expand import prepare
 from orchestrator.spec.hosts import find_host, hosts_files
 from orchestrator.spec.quantity import show_duration
-from orchestrator.store import rundir
+from orchestrator.store import hold, rundir
 from orchestrator.store.record import Preflight, RunRecord, Tree
 from orchestrator.store.rundir import RunDir
 
@@ -150,15 +151,18 @@ def seal(state: Run) -> Run:
     run_id = order.new_run_id(prepared.experiment.experiment)
     plan = order.make_plan(run_id, prepared, host, taken)
     folder = rundir.create(rundir.artifacts_dir(state.project), run_id)
+    holding = state.cleanup.enter_context(ExitStack())
     try:
+        holding.enter_context(hold.held(folder))
         record = _write_down(state, plan, folder)
         anchor.keep(taken.repository, run_id, taken.tree)
     except BaseException:
         # Half a run is none.
+        holding.close()
         shutil.rmtree(folder.path)
         raise
     state.teller.stage("seal", f"run {run_id}")
-    return replace(state, folder=folder, record=record, plan=plan)
+    return replace(state, folder=folder, hold=holding, record=record, plan=plan)
 
 
 def _write_down(state: Run, plan: Plan, folder: RunDir) -> RunRecord:

@@ -120,12 +120,29 @@ def _bundle_line(folder: RunDir, announced: Bundle) -> str:
     return f"bundle.zip: {len(contents.members)} files, as the host announced them"
 
 
+def unpacked(folder: RunDir, manifest_sha256: str) -> None:
+    """Check that the unpacked evidence is, file by file, what the host announced.
+
+    Raises:
+        EvidenceError: naming the first thing that is not.
+    """
+    path = folder.evidence / manifest.FILE_NAME
+    if _sha256(path) != manifest_sha256:
+        raise EvidenceError(f"{path} is not the manifest that the host announced")
+    _check_files(folder, _contents(folder))
+
+
 def _evidence_line(folder: RunDir, record: RunRecord) -> str:
     contents = _contents(folder)
     if contents.run_id != record.run_id:
         raise EvidenceError(
             f"{folder.evidence} is the bundle of {contents.run_id}, not of {record.run_id}"
         )
+    _check_files(folder, contents)
+    return f"evidence/: {len(contents.members)} files, every hash is right, and no other file"
+
+
+def _check_files(folder: RunDir, contents: Manifest) -> None:
     _refuse_strangers(folder.evidence, contents)
     for member in contents.members:
         path = folder.evidence / member.path
@@ -133,7 +150,6 @@ def _evidence_line(folder: RunDir, record: RunRecord) -> str:
             raise EvidenceError(f"{path} is missing")
         if _sha256(path) != member.sha256:
             raise EvidenceError(f"{path} was changed after it came home")
-    return f"evidence/: {len(contents.members)} files, every hash is right, and no other file"
 
 
 def _contents(folder: RunDir) -> Manifest:

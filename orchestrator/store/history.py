@@ -109,7 +109,8 @@ class History:
         if kind == journal.RUN_ENDED:
             return replace(self, ended=event)
         if kind == journal.NOTE:
-            return replace(self, notes=(*self.notes, event))
+            told = {**event, "level": str(event["level"]), "text": str(event["text"])}
+            return replace(self, notes=(*self.notes, told))
         if kind in (journal.STEP_STARTED, journal.STEP_ENDED):
             before = jobs.get(event["id"]) or JobView(str(event["id"]), str(event["step"]))
             change = _started if kind == journal.STEP_STARTED else _ended

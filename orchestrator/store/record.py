@@ -38,6 +38,8 @@ class Bundle(_Part):
     size: int
     manifest_sha256: str
     files: int = 0
+    confirmed: bool = True
+    """Whether the host was told that it is home, so that it may remove its copy."""
 
 
 class Preflight(_Part):

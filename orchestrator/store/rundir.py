@@ -7,6 +7,7 @@ ledger.yaml        the predictions as they were sealed
 journal.jsonl      the host's word, as far as it came
 bundle.zip         what came home, verified
 evidence/          the bundle, unpacked
+.lock              while somebody works on it (hold.py)
 verdict.json       the ledger against the results
 """
 
@@ -24,7 +25,7 @@ from pydantic import ValidationError
 
 from orchestrator.errors import EvidenceError, InputError
 from orchestrator.store.record import RunRecord
-from orchestrator.store.unpack import unpack
+from orchestrator.store.unpack import Damaged, unpack
 
 # 20260131-235959
 _SECOND = 15
@@ -93,7 +94,7 @@ class RunDir:
             wrong = "1 field is" if count == 1 else f"{count} fields are"
             raise EvidenceError(
                 f"{self.record_file} is damaged: {wrong} wrong",
-                fix=f"fetch the run again: `orch fetch {self.run_id}`",
+                fix=f"move {self.path} away, then orch fetch {self.run_id} --host <its host>",
             ) from error
 
     def write_record(self, record: RunRecord) -> None:
@@ -155,7 +156,11 @@ def unpack_again(run: RunDir) -> None:
     """
     if run.bundle.exists() and not run.evidence.exists():
         announced = run.read_record().bundle
-        unpack(run.bundle, run.evidence, announced.manifest_sha256 if announced else "")
+        try:
+            unpack(run.bundle, run.evidence, announced.manifest_sha256 if announced else "")
+        except Damaged as error:
+            error.fix = f"remove {run.bundle}, then orch fetch {run.run_id}"
+            raise
 
 
 def _named(artifacts: Path, name: str) -> RunDir:

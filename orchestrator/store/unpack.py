@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import shutil
 import stat
@@ -31,6 +32,10 @@ _DAMAGE = (
 )
 
 
+class Damaged(EvidenceError):
+    """The bundle is not what it must be: it is of no use, and what is at the host may be."""
+
+
 def file_sha256(path: Path) -> str:
     digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
@@ -46,8 +51,8 @@ def unpack(bundle: Path, target: Path, manifest_sha256: str = "") -> Manifest:
         manifest_sha256: what the host says of its manifest; not checked when empty.
 
     Raises:
-        EvidenceError: a member is unsafe, too large, damaged, missing or not in the manifest, or
-            the disk is full.
+        Damaged: a member is unsafe, too large, damaged, missing or not in the manifest.
+        EvidenceError: there is no room for it, or something is there already.
     """
     if target.exists():
         raise EvidenceError(f"{target} is there already")
@@ -70,7 +75,7 @@ def check_members(bundle: Path, manifest_sha256: str = "") -> Manifest:
     """Check every member of a bundle against its manifest, writing nothing.
 
     Raises:
-        EvidenceError: a member is unsafe, too large, damaged, missing or not in the manifest.
+        Damaged: a member is unsafe, too large, damaged, missing or not in the manifest.
     """
     with _opened(bundle) as archive:
         contents = _manifest_of(archive, bundle, manifest_sha256)
@@ -92,9 +97,11 @@ def _opened(bundle: Path) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(bundle) as archive:
             yield archive
     except OSError as error:
-        raise EvidenceError(f"{bundle} cannot be read or unpacked: {error}") from error
+        # A place before the beginning, by the zip's own word.
+        kind = Damaged if error.errno == errno.EINVAL else EvidenceError
+        raise kind(f"{bundle} cannot be read or unpacked: {error}") from error
     except _DAMAGE as error:
-        raise EvidenceError(f"{bundle} is damaged: {error}") from error
+        raise Damaged(f"{bundle} is damaged: {error}") from error
 
 
 def _manifest_of(archive: zipfile.ZipFile, bundle: Path, expected_sha256: str) -> Manifest:
@@ -102,38 +109,38 @@ def _manifest_of(archive: zipfile.ZipFile, bundle: Path, expected_sha256: str) -
     _check_bounds(archive, bundle)
     info = infos.pop(manifest.FILE_NAME, None)
     if info is None:
-        raise EvidenceError(f"{bundle} has no {manifest.FILE_NAME}")
+        raise Damaged(f"{bundle} has no {manifest.FILE_NAME}")
     if info.file_size > MAX_MANIFEST_BYTES:
-        raise EvidenceError(f"the manifest of {bundle} is too large")
+        raise Damaged(f"the manifest of {bundle} is too large")
     text = archive.read(info)
     found = hashlib.sha256(text).hexdigest()
     if expected_sha256 and found != expected_sha256:
-        raise EvidenceError(
+        raise Damaged(
             f"the manifest of {bundle} is {found[:12]}, the host's is {expected_sha256[:12]}",
             expected="equal sha256",
         )
     try:
         contents = Manifest.from_json(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise EvidenceError(f"the manifest of {bundle} is not usable: {error}") from error
+        raise Damaged(f"the manifest of {bundle} is not usable: {error}") from error
     listed = {member.path for member in contents.members}
     if listed != set(infos):
         strange = sorted(listed ^ set(infos))
-        raise EvidenceError(f"{bundle} and its manifest differ in {strange[:5]}")
+        raise Damaged(f"{bundle} and its manifest differ in {strange[:5]}")
     return contents
 
 
 def _check_bounds(archive: zipfile.ZipFile, bundle: Path) -> None:
     infos = archive.infolist()
     if len({info.filename for info in infos}) != len(infos):
-        raise EvidenceError(f"{bundle} holds a name twice")
+        raise Damaged(f"{bundle} holds a name twice")
     if len(infos) > MAX_FILES:
-        raise EvidenceError(f"{bundle} holds {len(infos)} files", expected=f"at most {MAX_FILES}")
+        raise Damaged(f"{bundle} holds {len(infos)} files", expected=f"at most {MAX_FILES}")
     total = sum(info.file_size for info in infos)
     if total > MAX_BYTES:
-        raise EvidenceError(f"{bundle} unpacks to {total} bytes", expected=f"at most {MAX_BYTES}")
+        raise Damaged(f"{bundle} unpacks to {total} bytes", expected=f"at most {MAX_BYTES}")
     if sum(info.compress_size for info in infos) > bundle.stat().st_size:
-        raise EvidenceError(f"members of {bundle} share their bytes")
+        raise Damaged(f"members of {bundle} share their bytes")
     for info in infos:
         _check_header(info, bundle)
 
@@ -141,11 +148,11 @@ def _check_bounds(archive: zipfile.ZipFile, bundle: Path) -> None:
 def _check_header(info: zipfile.ZipInfo, bundle: Path) -> None:
     where = f"`{info.filename}` in {bundle}"
     if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
-        raise EvidenceError(f"{where} is not a plain file")
+        raise Damaged(f"{where} is not a plain file")
     if info.compress_type not in _METHODS or info.flag_bits & _ENCRYPTED:
-        raise EvidenceError(f"{where} is packed in a way that is not ours")
+        raise Damaged(f"{where} is packed in a way that is not ours")
     if info.file_size > _MAX_RATIO * max(info.compress_size, 1024):
-        raise EvidenceError(f"{where} is packed beyond belief")
+        raise Damaged(f"{where} is packed beyond belief")
 
 
 def _check_room(contents: Manifest, target: Path) -> None:
@@ -184,4 +191,4 @@ def _copy_checked(archive: zipfile.ZipFile, member: Member, target: IO[bytes] | 
             if target is not None:
                 target.write(piece)
     if left != 0 or digest.hexdigest() != member.sha256:
-        raise EvidenceError(f"`{member.path}` is not what the manifest says")
+        raise Damaged(f"`{member.path}` is not what the manifest says")

@@ -127,7 +127,7 @@ class TestWhenTheLaptopGoesAway:
 
     def test_ctrl_c_detaches_and_says_how_to_go_on(self, slow: Project) -> None:
         controller = slow.start("run", "slow.yaml")
-        wait_until(lambda: begun(slow), "the first step to begin")
+        until_said(controller, "wait: started")
 
         controller.send_signal(signal.SIGINT)
         out, _ = controller.communicate(timeout=COMMAND_DEADLINE_S)
@@ -140,7 +140,7 @@ class TestWhenTheLaptopGoesAway:
 
     def test_a_second_ctrl_c_cancels_and_still_brings_everything_home(self, slow: Project) -> None:
         controller = slow.start("run", "slow.yaml")
-        wait_until(lambda: begun(slow), "the first step to begin")
+        until_said(controller, "wait: started")
 
         controller.send_signal(signal.SIGINT)
         until_said(controller, "press Ctrl-C again")

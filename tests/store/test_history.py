@@ -116,8 +116,8 @@ class TestFolding:
         for event in (
             {"event": "run_started", "tree": "abc"},
             {"event": "caches", "state": "cold"},
-            {"event": "note", "text": "one"},
-            {"event": "note", "text": "two"},
+            {"event": "note", "level": "info", "text": "one"},
+            {"event": "note", "level": "info", "text": "two"},
             {"event": "something_newer", "x": 1},
             {"event": "run_ended", "counts": {}},
         ):

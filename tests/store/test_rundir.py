@@ -162,7 +162,9 @@ class TestRecord:
         with pytest.raises(EvidenceError, match=r"run\.json is damaged") as caught:
             folder.read_record()
 
-        assert caught.value.fix == "fetch the run again: `orch fetch run-1`"
+        assert (
+            caught.value.fix == f"move {folder.path} away, then orch fetch run-1 --host <its host>"
+        )
 
     def test_a_state_that_does_not_exist_is_damage(self, tmp_path: Path) -> None:
         folder = rundir.create(tmp_path, "run-1")
