@@ -8,6 +8,7 @@ file that cannot come along is told; no such file costs the others.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -56,7 +57,8 @@ def write(
     secrets: Sequence[bytes] = (),
     left_out: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write the bundle of a run; returns its facts: size, crc32, files, sha256 of its manifest.
+    """Write the bundle of a run; returns its facts: size, crc32, files, sha256 of its manifest,
+    and how many files of the steps are left behind.
 
     The zip grows under `bundle.zip.part`, gets its name when it is whole, and `bundle.json` with
     the facts says so.
@@ -78,12 +80,14 @@ def write(
         file = io.BufferedWriter(growing, _BUFFER_BYTES)
         with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
             contents = _Contents(archive, run, note, lost, secrets, lambda: growing.is_full)
+            there = sum(1 for _ in files_below(run, "steps", ()))
             found = records_first(files_below(run, "steps", left_out))
             tell_what_is_no_file(run, left_out, note)
             for path in fitting(run, found, reserve, note, lost):
                 contents.add_within_bounds(path)
                 file.flush()
             contents.tell_what_was_too_much()
+            left_behind = there - contents.count_of_whole_or_secret
             after_the_steps()
             for path in files_below(run, "environment", ()):
                 contents.add(path)
@@ -103,8 +107,13 @@ def write(
         # The manifest vouches for every other member; hashing the zip once more would say no more.
         "manifest_sha256": hashlib.sha256(text).hexdigest(),
         "files": len(contents.members),
+        # Of the steps, and for no secret's sake: a sweep would take the only copy.
+        "left_behind": left_behind,
     }
     reserve.drop()
+    with contextlib.suppress(OSError):
+        # Without it a bundle that is made anew leaves out what nobody can look through again.
+        write_atomically(run.bundle_manifest, text.decode("utf-8"))
     write_atomically(run.bundle_facts, json.dumps(facts))
     return facts
 
@@ -160,9 +169,15 @@ class _Contents:
         self._secrets = secrets
         self._disk_is_full = disk_is_full
         self._bytes = 0
+        self._secret_files = self._partial_files = 0
         self._too_much: list[int] = []
         self._places = Places()
         self._places.add(manifest.FILE_NAME)
+
+    @property
+    def count_of_whole_or_secret(self) -> int:
+        """The files of which nothing is missing, or that must not come along."""
+        return len(self.members) - self._partial_files + self._secret_files
 
     def add_within_bounds(self, name: str) -> None:
         """Add a file of a step, while the bundle has room for more than the journal."""
@@ -190,6 +205,7 @@ class _Contents:
         try:
             if self._secrets and name != "plan.json" and holds_any(path, self._secrets):
                 self._tell(name, "holds the value of a secret and is not in the bundle")
+                self._secret_files += 1
                 return
             source = open_plain(path)
         except OSError as error:
@@ -216,6 +232,7 @@ class _Contents:
                 if left > SMALL_BYTES and self._disk_is_full():
                     self._tell(name, "is in the bundle in part: the disk of the host is full")
                     break
+        self._partial_files += left > 0
         size = facts.st_size - left
         self._bytes += size
         self.members.append(Member(name, size, digest.hexdigest(), mode))

@@ -136,6 +136,11 @@ class RunFolder:
         return self.inside("bundle.json")
 
     @property
+    def bundle_manifest(self) -> str:
+        """The manifest of the last bundle once more: what in it was looked through for secrets."""
+        return self.inside("bundle.manifest.json")
+
+    @property
     def sent_home(self) -> str:
         """Its existence says that a controller has confirmed the whole bundle."""
         return self.inside("sent_home")

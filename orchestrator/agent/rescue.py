@@ -10,13 +10,14 @@ import time
 from collections import Counter
 from typing import Any, Callable, Mapping, Sequence
 
-from orchestrator.agent import journal, processes, recorded, runlock
+from orchestrator.agent import journal, processes, recorded, removal, runlock
 from orchestrator.agent.cgroup import Group
 from orchestrator.agent.journal import Journal
 from orchestrator.agent.layout import RunFolder, write_atomically
 from orchestrator.agent.plan import Job, Plan
 from orchestrator.agent.reserve import Reserve
-from orchestrator.agent.wholeness import is_whole
+from orchestrator.agent.stepfiles import files_below
+from orchestrator.agent.wholeness import checked, fingerprint, is_whole
 
 _KILL_DEADLINE_S = 10.0
 _SHOWN = 10
@@ -100,6 +101,9 @@ def _forget_bundle(run: RunFolder) -> bool:
     """Remove what is left of a finished bundle: nobody takes it for one, and its room is free."""
     had_ended = os.path.exists(run.bundle_facts)
     for path in (run.bundle_facts, run.bundle):
+        if os.path.isdir(path) and not os.path.islink(path):
+            removal.remove(path)
+            continue
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
     return had_ended
@@ -119,6 +123,7 @@ class _Ending:
         }
         self._has_ended = any(e["event"] == journal.RUN_ENDED for e in events)
         self._lost: list[Job] = []
+        self._checked = checked(run) if plan.secrets else frozenset()
         self._group = _group_of(events)
         self._journal = Journal(run.journal, first_number=len(events), reserve=Reserve(run.reserve))
 
@@ -198,12 +203,20 @@ class _Ending:
         return [*files, *kept]
 
     def _raw(self, job: Job) -> list[str]:
-        """What a job that has ended wrote, and nobody looked through for secrets when it did."""
-        names = [f"steps/{job.folder}/out"]
-        if not self._results.get(job.id):
+        """What a job that has ended wrote, and nobody has looked through for secrets."""
+        names = list(files_below(self._run, f"steps/{job.folder}/out", ()))
+        results = f"steps/{job.folder}/results.jsonl"
+        if not self._results.get(job.id) and os.path.lexists(self._run.inside(results)):
             # None are counted either where they could not be freed of secrets.
-            names.append(f"steps/{job.folder}/results.jsonl")
-        return [name for name in names if _holds_something(self._run.inside(name))]
+            names.append(results)
+        return [name for name in names if not self._is_checked(name)]
+
+    def _is_checked(self, name: str) -> bool:
+        """Whether the same content was in a bundle, whose files were looked through."""
+        try:
+            return fingerprint(self._run.inside(name)) in self._checked
+        except OSError:
+            return False
 
     def note(self, text: str, level: str = "warning") -> None:
         self._journal.write(journal.NOTE, level=level, text=text)
@@ -216,10 +229,6 @@ class _Ending:
 
     def close(self) -> None:
         self._journal.close()
-
-
-def _holds_something(path: str) -> bool:
-    return bool(os.listdir(path)) if os.path.isdir(path) else os.path.lexists(path)
 
 
 def _group_of(events: Sequence[Mapping[str, Any]]) -> Group | None:

@@ -15,6 +15,7 @@ from orchestrator.agent.conversation import Conversation
 from orchestrator.agent.inspect import state_of
 from orchestrator.agent.layout import Root, RunFolder
 from orchestrator.agent.rescue import leave_nobody
+from orchestrator.agent.wholeness import facts_of
 
 _STORE_DEADLINE_S = 5.0
 # What is younger may be in the hands of somebody who has not locked it yet.
@@ -24,7 +25,8 @@ _LITTER_S = 60.0
 def sweep(link: Conversation, hello: Mapping[str, Any]) -> None:
     """Remove what is old; `dry_run` only says what would go, and `failed` what could not.
 
-    A run that nobody has brought home is `kept`, unless `unfetched` is asked for.
+    A run that nobody has brought home is `kept`, and one of which files did not fit into its
+    bundle is `left`, unless `unfetched` is asked for.
     """
     root = Root.at(hello["root"])
     limit = time.time() - float(hello["older_than_s"])
@@ -39,6 +41,7 @@ def sweep(link: Conversation, hello: Mapping[str, Any]) -> None:
         "swept",
         runs=runs,
         kept=broom.kept,
+        left=broom.left,
         spares=spares,
         agents=agents,
         failed=broom.failed,
@@ -53,6 +56,7 @@ class _Broom:
         self._dry_run = dry_run
         self._unfetched = unfetched
         self.kept: list[str] = []
+        self.left: list[str] = []
         self.failed: list[str] = []
 
     def take(self, path: str) -> bool:
@@ -68,7 +72,8 @@ class _Broom:
     def take_run(self, run: RunFolder) -> list[dict[str, Any]]:
         """The state of the run that is gone now; empty when it stays.
 
-        It stays while somebody supervises it, and while this is the only copy of what it did.
+        It stays while somebody supervises it, and while this is the only copy of what it did, or
+        of a part of that.
         """
         try:
             lock = runlock.hold(run)
@@ -80,6 +85,9 @@ class _Broom:
                 return []
             if not (self._unfetched or os.path.exists(run.sent_home)):
                 self.kept.append(run.run_id)
+                return []
+            if not self._unfetched and (facts_of(run) or {}).get("left_behind"):
+                self.left.append(run.run_id)
                 return []
             # Its lock is free, so this says that it is not alive.
             state = {**state_of(run), "alive": False}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import stat
+import zipfile
 import zlib
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, FrozenSet, Mapping, Optional, Tuple
 
 from orchestrator.agent.layout import RunFolder
+from orchestrator.agent.manifest import FILE_NAME, Manifest
+from orchestrator.agent.plainfile import open_plain
 
 _PIECE_BYTES = 1 << 20
 
@@ -17,7 +22,7 @@ def facts_of(run: RunFolder) -> Optional[Mapping[str, Any]]:
     try:
         with open(run.bundle_facts, encoding="utf-8") as file:
             facts = json.load(file)
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, IsADirectoryError, ValueError, RecursionError):
         return None
     is_complete = isinstance(facts, dict) and {"size", "manifest_sha256"} <= set(facts)
     return facts if is_complete else None
@@ -27,9 +32,46 @@ def is_whole(run: RunFolder) -> bool:
     """Whether the bundle was finished, and is there in its full length."""
     facts = facts_of(run)
     try:
-        return facts is not None and os.path.getsize(run.bundle) == facts["size"]
+        found = os.stat(run.bundle)
     except FileNotFoundError:
         return False
+    return facts is not None and stat.S_ISREG(found.st_mode) and found.st_size == facts["size"]
+
+
+def checked(run: RunFolder) -> FrozenSet[Tuple[int, str]]:
+    """Size and sha256 of every file of the last bundle: what was looked through for secrets."""
+    try:
+        with open(run.bundle_manifest, encoding="utf-8") as file:
+            members = Manifest.from_json(file.read()).members
+    except (OSError, ValueError, RecursionError):
+        return frozenset()
+    return frozenset((member.size, member.sha256) for member in members)
+
+
+def fingerprint(path: str) -> Tuple[int, str]:
+    """Size and sha256 of a file.
+
+    Raises:
+        OSError: it is no plain file, or cannot be read.
+    """
+    digest, size = hashlib.sha256(), 0
+    with open_plain(path) as file:
+        while True:
+            piece = file.read(_PIECE_BYTES)
+            if not piece:
+                return size, digest.hexdigest()
+            digest.update(piece)
+            size += len(piece)
+
+
+def _has_that_manifest(run: RunFolder, facts: Mapping[str, Any]) -> bool:
+    """Whether the sha256 that a controller is told is the one of the manifest inside."""
+    try:
+        with zipfile.ZipFile(run.bundle) as archive:
+            text = archive.read(FILE_NAME)
+    except (zipfile.BadZipFile, KeyError, OSError, ValueError, EOFError, zlib.error):
+        return False
+    return bool(hashlib.sha256(text).hexdigest() == facts["manifest_sha256"])
 
 
 def is_sound(run: RunFolder, meanwhile: Callable[[], None]) -> bool:
@@ -40,6 +82,8 @@ def is_sound(run: RunFolder, meanwhile: Callable[[], None]) -> bool:
     """
     facts = facts_of(run)
     if facts is None or not is_whole(run):
+        return False
+    if not _has_that_manifest(run, facts):
         return False
     found = 0
     with open(run.bundle, "rb", buffering=0) as file:

@@ -301,7 +301,8 @@ def gc(
         bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")
     ] = False,
     unfetched: Annotated[
-        bool, typer.Option("--unfetched", help="On a host: those never brought home, too.")
+        bool,
+        typer.Option("--unfetched", help="On a host: those not, or not wholly, home, too."),
     ] = False,
 ) -> None:
     """Remove old runs: here, or with `--host` on a host; never one that runs or is not yet home."""

@@ -107,7 +107,9 @@ def gc(
         print(f"{verb} {run['run_id']} ({show_size(run['size'])})")
     for run_id in swept["kept"]:
         print(f"kept {run_id}: never brought home; `orch fetch {run_id} --host {host_name}`")
-    if swept["kept"]:
+    for run_id in swept["left"]:
+        print(f"kept {run_id}: it is home, but for files that are there alone; see its warnings")
+    if swept["kept"] or swept["left"]:
         print(f"to remove them all the same: `orch gc --host {host_name} --unfetched`")
     print(
         f"{verb} {swept['packs_removed']} packs of file contents "

@@ -103,6 +103,7 @@ class TestContents:
             "crc32": crc32,
             "manifest_sha256": manifest_sha256,
             "files": 2,
+            "left_behind": 0,
         }
         assert json.loads(Path(run.folder.bundle_facts).read_text("ascii")) == facts
         assert not run.path("bundle.zip.part").exists()

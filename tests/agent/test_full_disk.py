@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import zipfile
 from collections.abc import Iterator
@@ -58,6 +59,8 @@ class TestAStepThatFillsTheDisk:
 
         states = {e["id"]: e["state"] for e in heard.events if e["event"] == "step_ended"}
         assert states == dict.fromkeys(("before", "fill", "chatty", "after"), "passed")
+        facts = json.loads(Path(folder(small_disk).bundle_facts).read_bytes())
+        assert facts["left_behind"] == 1, "the file that fills the disk"
         assert heard.events[-1]["event"] == journal.RUN_ENDED
         assert heard.ended("after")["tail"] == ["after"]
         assert is_whole(heard, tmp_path / "bundle.zip")

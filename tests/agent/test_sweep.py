@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import time
@@ -131,6 +132,19 @@ class TestRuns:
 
         assert (removed(answer), answer["kept"]) == ([RUN_ID], [])
         assert runs(root) == []
+
+    def test_one_whose_files_are_not_all_home_is_left(self, tmp_path: Path) -> None:
+        run(tmp_path, FILES, job("one", "true"))
+        facts = tmp_path / "runs" / RUN_ID / "bundle.json"
+        told = json.loads(facts.read_bytes())
+        facts.write_text(json.dumps({**told, "left_behind": 2}), "utf-8")
+
+        left = sweep(tmp_path)
+        gone = sweep(tmp_path, unfetched=True)
+
+        assert told["left_behind"] == 0
+        assert (removed(left), left["left"]) == ([], [RUN_ID])
+        assert (removed(gone), gone["left"]) == ([RUN_ID], [])
 
     def test_a_running_one_is_never_touched(self, tmp_path: Path) -> None:
         root, gate = tmp_path / "root", tmp_path / "gate"

@@ -21,10 +21,13 @@ from tests.link.reached import QUICK
 RECORD = """echo '{"metric":"e2e","value":1.5}' >> $ORCH_RESULTS"""
 
 
+WAYS = ["gone", "cut", "no facts", "half the facts", "overwritten", "other facts", "a directory"]
+
+
 class TestABundleThatIsGone:
     """A run that has ended, and whose files on the host were touched afterwards."""
 
-    @pytest.mark.parametrize("damage", ["gone", "cut", "no facts", "half the facts", "overwritten"])
+    @pytest.mark.parametrize("damage", WAYS)
     def test_it_is_made_anew_and_told(self, tmp_path: Path, damage: str) -> None:
         root = tmp_path / "root"
         whole = run(root, FILES, job("one", f"echo hi; {RECORD}"))
@@ -98,22 +101,23 @@ class TestABundleThatIsGone:
 
     def test_nothing_comes_home_that_nobody_can_check_for_secrets(self, tmp_path: Path) -> None:
         root, place = tmp_path / "root", tmp_path / "bundle.zip"
-        leak = f'echo "$TOKEN" > $ORCH_OUT/x; {RECORD}'
+        leak = f'echo "$TOKEN" > $ORCH_OUT/x; echo fine > $ORCH_OUT/y; {RECORD}'
         secret = {"TOKEN": "hunter2-secret"}
         run(root, FILES, job("one", leak), job("two", "true"), secrets=secret)
         ordered = json.loads(Path(folder(root).plan).read_text("utf-8"))
         Path(folder(root).plan).write_text(json.dumps({**ordered, "secrets": ["TOKEN"]}), "utf-8")
         hurt(folder(root), "gone")
+        Path(folder(root).inside("steps/one/out/late")).write_text("by nobody knows whom")
 
         heard = attach_soon(root)
 
         assert is_whole(heard, place)
         names = members_of(place)
-        assert "steps/one/results.jsonl" in names
-        assert "steps/one/out/x" not in names
+        assert {"steps/one/results.jsonl", "steps/one/out/y"} <= set(names)
+        assert not {"steps/one/out/x", "steps/one/out/late"} & set(names)
         assert (
-            "left on the host, where nobody can look for secrets in it: `steps/one/out`"
-            in heard.notes("warning")
+            "left on the host, where nobody can look for secrets in it: "
+            "`steps/one/out/late`, `steps/one/out/x`" in heard.notes("warning")
         )
 
 
@@ -187,6 +191,12 @@ def hurt(host: RunFolder, damage: str) -> None:
         Path(host.bundle_facts).unlink()
     elif damage == "overwritten":
         flip(Path(host.bundle), 60)
+    elif damage == "other facts":
+        facts = json.loads(Path(host.bundle_facts).read_bytes())
+        Path(host.bundle_facts).write_text(json.dumps({**facts, "manifest_sha256": "0" * 64}))
+    elif damage == "a directory":
+        Path(host.bundle).unlink()
+        Path(host.bundle, "inside").mkdir(parents=True)
     elif damage == "half the facts":
         halve(Path(host.bundle_facts))
 
