@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from orchestrator.store.history import History, JobView
+from orchestrator.store.history import History, JobView, exact
 
 _STATUSES = ("ok", "skipped", "not_applicable", "unknown", "error")
 _KINDS: Mapping[str, type] = {"unit": str, "note": str, "timing": dict, "check": dict}
 _ENDLESS = (math.inf, -math.inf)
 MAX_LINE = 16 << 20
-"""Characters of one record: a million samples, and no more than memory bears."""
+"""Bytes of one record: a million samples, and no more than memory bears."""
 MAX_PROBLEMS = 20
 """Lines of one job that are told one by one; a program that is wrong once is wrong each time."""
 
@@ -72,28 +72,41 @@ def read(evidence: Path, history: History) -> Results:
     return Results(tuple(found), tuple(problems))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers; of one that is too long, as much as tells that it is."""
-    with path.open(encoding="utf-8", errors="replace") as file:
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers; of one that is too long, as much as tells that it is.
+
+    Only a line feed ends a line, as on the host, which counted them.
+    """
+    with path.open("rb") as file:
         number = 0
         while line := file.readline(MAX_LINE + 1):
             number += 1
             yield number, line
-            while len(line) > MAX_LINE and not line.endswith("\n"):
+            while len(line) > MAX_LINE and not line.endswith(b"\n"):
                 line = file.readline(MAX_LINE + 1)
 
 
-def _record(line: str) -> Any:
+def _record(line: bytes) -> Any:
     if len(line) > MAX_LINE:
-        raise ValueError(f"a line of more than {MAX_LINE} characters")
-    record = json.loads(line)
-    if "\\ud" in line.lower():
+        raise ValueError(f"a line of more than {MAX_LINE} bytes")
+    text = _text(line)
+    record = json.loads(text)
+    if "\\ud" in text.lower():
         # Half of a character is JSON, and no text that a verdict could be written with.
         try:
             json.dumps(record, ensure_ascii=False).encode("utf-8")
         except UnicodeEncodeError:
             raise ValueError("it holds half of a character (a lone surrogate)") from None
     return record
+
+
+def _text(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # A character put in its place would make two values that differ look the same.
+        byte = line[error.start]
+        raise ValueError(f"its byte 0x{byte:02x} at {error.start} is not UTF-8") from None
 
 
 def _result(record: Any, job: JobView) -> Result:
@@ -105,7 +118,9 @@ def _result(record: Any, job: JobView) -> Result:
     for key in ("metric", "value"):
         if key not in record:
             raise ValueError(f"the key `{key}` is missing")
-    metric, status = str(record["metric"]), record.get("status", "ok")
+    metric, status = record["metric"], record.get("status", "ok")
+    if not isinstance(metric, str):
+        raise ValueError(f"its metric is {str(metric)[:40]}, not a name in quotes")
     return Result(
         metric=metric,
         value=_value(metric, record["value"], status),
@@ -139,7 +154,7 @@ def _point(told: Any, job: JobView) -> Mapping[str, Any]:
     for axis, value in (told or {}).items():
         if not isinstance(value, (str, int, float)) or value != value or value in _ENDLESS:
             raise ValueError(f"the axis `{axis}` is {value!r}")
-        if axis in job.point and job.point[axis] != value:
+        if axis in job.point and exact({axis: job.point[axis]}) != exact({axis: value}):
             raise ValueError(f"it says {axis}={value}, the job ran at {axis}={job.point[axis]}")
     return {**job.point, **(told or {})}
 

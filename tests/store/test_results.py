@@ -70,6 +70,22 @@ class TestGoodLines:
     def test_blank_lines_are_nothing(self, tmp_path: Path) -> None:
         assert read(tmp_path, "", line(), "  ").problems == ()
 
+    def test_only_a_line_feed_ends_a_line(self, tmp_path: Path) -> None:
+        """As on the host, whose count is compared with what came home."""
+        found = read(tmp_path, line().replace(", ", ",\r") + "\r", "\r", line())
+
+        assert [r.value for r in found.found] == [1.5, 1.5]
+        assert found.problems == ()
+
+    def test_a_line_is_counted_once(self, tmp_path: Path) -> None:
+        folder = tmp_path / "steps" / JOB.folder
+        folder.mkdir(parents=True)
+        (folder / "results.jsonl").write_bytes(line().replace(", ", ",\r").encode() + b"\n")
+
+        found = results.read(tmp_path, History({JOB.id: replace(JOB, results=2)}))
+
+        assert found.problems == ("step[n=3]: 2 results were recorded, 1 came home",)
+
     def test_a_line_of_another_program_needs_no_more_than_metric_and_value(
         self, tmp_path: Path
     ) -> None:
@@ -119,8 +135,11 @@ class TestBadLines:
             (line(check="x"), "its check is a str, not a dict"),
             (line(point={"k": float("nan")}), "the axis `k` is nan"),
             (line(point={"k": float("-inf")}), "the axis `k` is -inf"),
+            (line(metric=None), "its metric is None, not a name in quotes"),
+            (line(metric=["m"]), "its metric is ['m'], not a name in quotes"),
+            (line(metric=5), "its metric is 5, not a name in quotes"),
         ],
-        ids=range(36),
+        ids=range(39),
     )
     def test_are_named_with_their_line_and_the_others_count(
         self, tmp_path: Path, bad: str, why: str
@@ -132,6 +151,16 @@ class TestBadLines:
         assert problem.startswith("step[n=3]: results.jsonl:2: ")
         assert any(part in problem for part in why.split("|")), problem
 
+    def test_the_point_of_a_job_at_one_is_not_true(self, tmp_path: Path) -> None:
+        folder = tmp_path / "steps" / JOB.folder
+        folder.mkdir(parents=True)
+        (folder / "results.jsonl").write_text(line(point={"n": True}) + "\n", "utf-8")
+
+        found = results.read(tmp_path, History({JOB.id: replace(JOB, point={"n": 1})}))
+
+        (problem,) = found.problems
+        assert problem.endswith("it says n=True, the job ran at n=1")
+
     def test_many_are_counted(self, tmp_path: Path) -> None:
         found = read(tmp_path, *["{}"] * 5000, line())
 
@@ -139,11 +168,15 @@ class TestBadLines:
         assert len(found.problems) == results.MAX_PROBLEMS + 1
         assert found.problems[-1] == "step[n=3]: results.jsonl: and 4980 more lines"
 
-    def test_bytes_that_are_not_utf_8(self, tmp_path: Path) -> None:
-        found = read(tmp_path, b"\xff\xfe", line())
+    @pytest.mark.parametrize("byte", [b"\xfe", b"\xff", b"\xed\xa0\x80"])
+    def test_bytes_that_are_not_utf_8(self, tmp_path: Path, byte: bytes) -> None:
+        """Read as another character, rounds that differ would agree."""
+        found = read(tmp_path, b'{"metric": "m", "value": "' + byte + b'"}', line())
 
-        assert len(found.found) == 1
-        assert len(found.problems) == 1
+        assert [r.metric for r in found.found] == ["time"]
+        assert found.problems == (
+            f"step[n=3]: results.jsonl:1: its byte 0x{byte[:1].hex()} at 26 is not UTF-8",
+        )
 
     def test_one_too_long_is_passed_over_without_being_held(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -154,7 +187,7 @@ class TestBadLines:
 
         assert [r.note[:1] for r in found.found] == ["y"]
         (problem,) = found.problems
-        assert problem == "step[n=3]: results.jsonl:1: a line of more than 200 characters"
+        assert problem == "step[n=3]: results.jsonl:1: a line of more than 200 bytes"
 
     def test_both_halves_of_a_character_are_one(self, tmp_path: Path) -> None:
         assert read(tmp_path, line(note="\U0001f600")).found[0].note == "\U0001f600"
