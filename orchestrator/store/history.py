@@ -17,18 +17,12 @@ WAITING = "waiting"
 
 
 Point = Mapping[str, Any]
-Axes = tuple[tuple[str, Any], ...]
 Exact = tuple[tuple[str, bool, Any], ...]
-
-
-def axes(point: Point) -> Axes:
-    """A point that can be a key."""
-    return tuple(sorted(point.items(), key=lambda axis: axis[0]))
 
 
 def exact(point: Point) -> Exact:
     """A point as a key in which `true` is not 1."""
-    return tuple((name, isinstance(value, bool), value) for name, value in axes(point))
+    return tuple((name, isinstance(point[name], bool), point[name]) for name in sorted(point))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.errors import EvidenceError
 from orchestrator.store.rundir import read_json
-from orchestrator.verdict.measured import equal
+from orchestrator.verdict.recorded import equal
 
 # What early agents called something else than it is; their evidence is read as it was meant.
 _MEANT = {"numa.memory": "condition"}

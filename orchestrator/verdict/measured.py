@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.spec import formula
-from orchestrator.store.history import Axes, History, Point, axes, exact
+from orchestrator.store.history import History, Point
 from orchestrator.store.results import Result
 from orchestrator.verdict import units
-
-# A metric at one point of one step.
-Place = tuple[str, str, Axes]
+from orchestrator.verdict.recorded import Place, Recorded, equal, holds, place_of, point_of
 
 
 @dataclass(frozen=True)
@@ -47,31 +45,6 @@ class NotMeasured(Exception):
         self.places = tuple(places)
 
 
-class Recorded:
-    """Results by what they say, so that none of many questions looks through all of them."""
-
-    def __init__(self, results: Sequence[Result], history: History) -> None:
-        self.history = history
-        self._by_metric: dict[str, list[Result]] = {}
-        self._by_axis: dict[tuple[str, str, Any], list[Result]] = {}
-        for result in results:
-            self._by_metric.setdefault(result.metric, []).append(result)
-            for axis, value in result.point.items():
-                self._by_axis.setdefault((result.metric, axis, value), []).append(result)
-
-    def near(self, metric: str, where: Point) -> Sequence[Result]:
-        """All results of the metric that may lie at `where`, in their order, and few others."""
-        found: Sequence[Result] = self._by_metric.get(metric, ())
-        for axis, value in where.items():
-            found = min(found, self._by_axis.get((metric, axis, value), ()), key=len)
-        return found
-
-    def rounds_of(self, result: Result) -> Sequence[str]:
-        """The jobs that passed in the place where this was recorded, one a round."""
-        job = self.history.jobs.get(result.job)
-        return self.history.passed.get((job.step, exact(job.point)), ()) if job else ()
-
-
 def quantity(metric: str, step: str | None, where: Point, recorded: Recorded) -> Measured:
     """The measured value of a metric at the one point that `where` names.
 
@@ -88,7 +61,7 @@ def quantity(metric: str, step: str | None, where: Point, recorded: Recorded) ->
         raise NotMeasured(_why_nothing(metric, step, where, recorded.history))
     places = {place_of(r) for r in matching}
     if len(places) > 1:
-        shown = ", ".join(_shown(s, dict(p)) for _, s, p in sorted(places, key=str)[:3])
+        shown = ", ".join(_shown(p[1], point_of(p)) for p in sorted(places, key=str)[:3])
         raise NotMeasured(f"`where` names {len(places)} points ({shown}, ...), not one")
     rounds, telling = recorded.rounds_of(matching[0]), {r.job for r in matching}
     silent = [job for job in rounds if job not in telling]
@@ -155,11 +128,6 @@ def _parts(
     return parts
 
 
-def place_of(result: Result) -> Place:
-    """Where a result was measured."""
-    return result.metric, result.step, axes(result.point)
-
-
 def summary(matching: Sequence[Result]) -> Measured:
     """What all rounds at one place say together.
 
@@ -214,16 +182,6 @@ def _why_nothing(metric: str, step: str | None, where: Point, history: History) 
         job = bad[0]
         return f"{job.id} {job.state.replace('_', ' ')}{': ' + job.reason if job.reason else ''}"
     return f"no step recorded `{metric}`" + (f" at {_shown('', where)}" if where else "")
-
-
-def holds(point: Point, where: Point) -> bool:
-    """Whether a point lies where `where` says."""
-    return all(axis in point and equal(point[axis], value) for axis, value in where.items())
-
-
-def equal(one: Any, other: Any) -> bool:
-    """Equality in which `true` is not 1."""
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def _shown(step: str, point: Point) -> str:

@@ -16,16 +16,12 @@ from orchestrator.verdict.item import HIT, MISS, MISSING, NEW, NOT_COMPARABLE, O
 from orchestrator.verdict.measured import (
     Measured,
     NotMeasured,
-    Place,
-    Recorded,
     computed,
     disagreement,
-    equal,
-    holds,
-    place_of,
     quantity,
     summary,
 )
+from orchestrator.verdict.recorded import Place, Recorded, equal, holds, place_of
 
 # A step says so where it did not try to measure.
 _ON_PURPOSE = frozenset({"skipped", "not_applicable"})

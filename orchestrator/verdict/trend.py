@@ -11,7 +11,8 @@ from orchestrator.store.record import RunRecord
 from orchestrator.store.results import Result
 from orchestrator.verdict import changes, units
 from orchestrator.verdict.conditions import Conditions
-from orchestrator.verdict.measured import NotMeasured, Recorded, place_of, quantity
+from orchestrator.verdict.measured import NotMeasured, quantity
+from orchestrator.verdict.recorded import Place, Recorded, place_of
 
 # The files in which two trees differ; none where nobody can tell.
 Files = Callable[[str, str], Sequence[str]]
@@ -103,9 +104,9 @@ def has(point: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
 
 def _lasts(matching: Sequence[Result]) -> list[Result]:
     """For every place the last number, or the last word that there is none."""
-    places: dict[Any, Result] = {}
+    places: dict[Place, Result] = {}
     for result in matching:
-        place = str(place_of(result))
+        place = place_of(result)
         if result.value is not None or place not in places or places[place].value is None:
             places[place] = result
     return list(places.values())

@@ -6,20 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from orchestrator.store.history import History
 from orchestrator.store.results import Result
 from orchestrator.verdict.measured import (
     Measured,
     NotMeasured,
-    Recorded,
     computed,
-    holds,
     quantity,
     summary,
 )
+from orchestrator.verdict.recorded import Recorded
 from tests.verdict.runs import history, job, result
 
 POINTS = [
@@ -40,7 +37,7 @@ class TestBinding:
         found = quantity("time", "run", {"n": 2}, Recorded(POINTS, History()))
 
         assert found == Measured(
-            20.0, "us", 1, "run", values=(20.0,), places=(("time", "run", (("n", 2),)),)
+            20.0, "us", 1, "run", values=(20.0,), places=(("time", "run", (("n", False, 2),)),)
         )
 
     def test_two_points_are_not_one(self) -> None:
@@ -67,6 +64,13 @@ class TestBinding:
 
         assert quantity("time", None, {"flag": True}, Recorded(results, History())).value == 5.0
         assert "no step" in why_not(quantity, "time", None, {"flag": 1}, results=results)
+
+    def test_true_and_one_are_two_places_of_one_round(self) -> None:
+        results = [result("run", "time", 5.0, point={"flag": flag}) for flag in (True, 1)]
+
+        assert quantity("time", None, {"flag": 1}, Recorded(results, History())).count == 1
+        why = why_not(quantity, "time", None, {}, results=results)
+        assert why == "`where` names 2 points (run[flag=1], run[flag=True], ...), not one"
 
     def test_an_axis_that_the_process_looped_over_binds_too(self) -> None:
         results = [result("run", "time", float(k), point={"k": k}) for k in (1, 2)]
@@ -241,20 +245,3 @@ class TestComputed:
         results += [result("run", "b", 1.0, round=r) for r in range(2)]
 
         assert computed("a + b", "us", None, {}, Recorded(results, History())).count == 2
-
-
-SCALARS = st.sampled_from([0, 1, True, False, 1.0, "1", "x"])
-AXES = st.dictionaries(st.sampled_from(["n", "k"]), SCALARS)
-
-
-@given(st.lists(st.tuples(st.sampled_from(["time", "hash"]), AXES)), AXES)
-def test_what_is_near_has_all_that_lies_there_in_its_order(
-    told: list[tuple[str, dict[str, Any]]], where: dict[str, Any]
-) -> None:
-    results = [result("run", metric, n, point=point) for n, (metric, point) in enumerate(told)]
-
-    near = Recorded(results, History()).near("time", where)
-
-    there = [r for r in results if r.metric == "time" and holds(r.point, where)]
-    assert [r for r in near if holds(r.point, where)] == there
-    assert {r.metric for r in near} <= {"time"}

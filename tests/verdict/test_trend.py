@@ -115,6 +115,15 @@ def test_a_round_with_one_axis_more_names_several_points() -> None:
     assert [one.value for one in found["{'n': 1, 'k': 2}"].rounds] == [None, 4.0]
 
 
+def test_true_and_one_are_two_points() -> None:
+    told = [time(2.0, point={"n": n}) for n in (True, 1)]
+
+    found = trends([run("r1", *told)], "time", {})
+
+    points = [(str(one.point), one.rounds[0].value) for one in found]
+    assert points == [("{'n': True}", 2.0), ("{'n': 1}", 2.0)]
+
+
 def test_no_point_looks_through_all_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at = []
     asked = trend.quantity

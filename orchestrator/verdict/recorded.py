@@ -1,0 +1,56 @@
+"""What a run recorded, found by metric and point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from orchestrator.store.history import Exact, History, Point, exact
+from orchestrator.store.results import Result
+
+# A metric at one point of one step.
+Place = tuple[str, str, Exact]
+
+
+def place_of(result: Result) -> Place:
+    """Where a result was measured."""
+    return result.metric, result.step, exact(result.point)
+
+
+def point_of(place: Place) -> dict[str, Any]:
+    return {axis: value for axis, _, value in place[2]}
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Equality in which `true` is not 1."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def holds(point: Point, where: Point) -> bool:
+    """Whether a point lies where `where` says."""
+    return all(axis in point and equal(point[axis], value) for axis, value in where.items())
+
+
+class Recorded:
+    """Results by what they say, so that none of many questions looks through all of them."""
+
+    def __init__(self, results: Sequence[Result], history: History) -> None:
+        self.history = history
+        self._by_metric: dict[str, list[Result]] = {}
+        self._by_axis: dict[tuple[str, str, Any], list[Result]] = {}
+        for result in results:
+            self._by_metric.setdefault(result.metric, []).append(result)
+            for axis, value in result.point.items():
+                self._by_axis.setdefault((result.metric, axis, value), []).append(result)
+
+    def near(self, metric: str, where: Point) -> Sequence[Result]:
+        """All results of the metric that may lie at `where`, in their order, and few others."""
+        found: Sequence[Result] = self._by_metric.get(metric, ())
+        for axis, value in where.items():
+            found = min(found, self._by_axis.get((metric, axis, value), ()), key=len)
+        return found
+
+    def rounds_of(self, result: Result) -> Sequence[str]:
+        """The jobs that passed in the place where this was recorded, one a round."""
+        job = self.history.jobs.get(result.job)
+        return self.history.passed.get((job.step, exact(job.point)), ()) if job else ()
