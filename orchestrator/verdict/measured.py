@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.spec import formula
+from orchestrator.spec.words import show_in_id
 from orchestrator.store.history import History, Point
 from orchestrator.store.results import Result
 from orchestrator.verdict import units
@@ -50,7 +51,7 @@ def quantity(metric: str, step: str | None, where: Point, recorded: Recorded) ->
 
     Raises:
         NotMeasured: nothing was recorded there, or not in every round, it has no value, or `where`
-            names several points.
+            names several points of what was recorded or planned.
     """
     matching = [
         r
@@ -63,6 +64,10 @@ def quantity(metric: str, step: str | None, where: Point, recorded: Recorded) ->
     if len(places) > 1:
         shown = ", ".join(_shown(p[1], point_of(p)) for p in sorted(places, key=str)[:3])
         raise NotMeasured(f"`where` names {len(places)} points ({shown}, ...), not one")
+    planned = recorded.planned_at(matching[0], where)
+    if len(planned) > 1:
+        # Nobody knows whether the others meant to be silent or lost what they measured.
+        raise NotMeasured(_why_several(matching[0], where, planned))
     rounds, telling = recorded.rounds_of(matching[0]), {r.job for r in matching}
     silent = [job for job in rounds if job not in telling]
     if silent:
@@ -182,6 +187,17 @@ def _why_nothing(metric: str, step: str | None, where: Point, history: History) 
         job = bad[0]
         return f"{job.id} {job.state.replace('_', ' ')}{': ' + job.reason if job.reason else ''}"
     return f"no step recorded `{metric}`" + (f" at {_shown('', where)}" if where else "")
+
+
+def _why_several(result: Result, where: Point, planned: Sequence[Point]) -> str:
+    """That one of several planned points recorded it, and how to name that one."""
+    step, own = result.step, planned[0]
+    shown = ", ".join(_shown(step, point) for point in planned[:3])
+    named = ", ".join(f"{a}: {show_in_id(v)}" for a, v in own.items() if a not in where)
+    return (
+        f"`where` leaves {len(planned)} points of the plan ({shown}, ...) and only the first "
+        f"recorded `{result.metric}` there; name the point in `where`: {{{named}}}"
+    )
 
 
 def _shown(step: str, point: Point) -> str:

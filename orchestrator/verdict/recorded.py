@@ -1,11 +1,12 @@
-"""What a run recorded, found by metric and point."""
+"""What a run recorded and what it planned, found by metric, step and point."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
-from orchestrator.store.history import Exact, History, Point, exact
+from orchestrator.store.history import Exact, History, JobView, Point, exact
 from orchestrator.store.results import Result
 
 # A metric at one point of one step.
@@ -31,6 +32,11 @@ def holds(point: Point, where: Point) -> bool:
     return all(axis in point and equal(point[axis], value) for axis, value in where.items())
 
 
+def may_hold(planned: Point, where: Point) -> bool:
+    """Whether a job could record something there; its process may add axes of its own."""
+    return all(axis not in planned or equal(planned[axis], v) for axis, v in where.items())
+
+
 class Recorded:
     """Results by what they say, so that none of many questions looks through all of them."""
 
@@ -54,3 +60,36 @@ class Recorded:
         """The jobs that passed in the place where this was recorded, one a round."""
         job = self.history.jobs.get(result.job)
         return self.history.passed.get((job.step, exact(job.point)), ()) if job else ()
+
+    def planned_at(self, result: Result, where: Point) -> Sequence[Point]:
+        """The points that the plan gives its step and that `where` leaves, its own first."""
+        job = self.history.jobs.get(result.job)
+        if job is None:
+            return ()
+        own = exact(job.point)
+        beside = self._planned.near(job, where)
+        return [job.point, *(p for p in beside if exact(p) != own and may_hold(p, where))]
+
+    @cached_property
+    def _planned(self) -> _Planned:
+        return _Planned(self.history.jobs.values())
+
+
+class _Planned:
+    """The points of the plan by their step and by each value; a step's points share their axes."""
+
+    def __init__(self, jobs: Iterable[JobView]) -> None:
+        self._of_step: dict[str, dict[Exact, Point]] = {}
+        self._by_axis: dict[tuple[str, str, Any], dict[Exact, Point]] = {}
+        for job in jobs:
+            key = exact(job.point)
+            self._of_step.setdefault(job.step, {})[key] = job.point
+            for axis, value in job.point.items():
+                self._by_axis.setdefault((job.step, axis, value), {})[key] = job.point
+
+    def near(self, job: JobView, where: Point) -> Iterable[Point]:
+        """All points of its step that `where` may leave, and few others."""
+        found: Mapping[Exact, Point] = self._of_step[job.step]
+        for axis in where.keys() & job.point.keys():
+            found = min(found, self._by_axis.get((job.step, axis, where[axis]), {}), key=len)
+        return found.values()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from orchestrator.store.history import History
@@ -27,6 +28,10 @@ class Run:
     results: Sequence[Result]
     conditions: Conditions
     problem: str = ""
+
+    @cached_property
+    def recorded(self) -> Recorded:
+        return Recorded(self.results, self.history)
 
 
 @dataclass(frozen=True)
@@ -77,10 +82,7 @@ def trends(
         lasts = _lasts([r for run in rounds for r in _matching(run, metric, where)])
         if lasts:
             changed = _changes(rounds, files)
-            recorded = [(run, Recorded(run.results, run.history)) for run in rounds]
-            for last in lasts:
-                near = [replace(run, results=of.near(metric, last.point)) for run, of in recorded]
-                found.append(_trend(near, last, changed))
+            found += [_trend(rounds, last, changed) for last in lasts]
     return found
 
 
@@ -138,10 +140,10 @@ def _trend(runs: Sequence[Run], last: Result, changed: Sequence[_Changed]) -> Tr
     measured_before: float | None = None
     unit_before = ""
     for run, change in zip(runs, changed, strict=True):
-        found = replace(
-            _round(run, last, measured_before), changes=change.words, files=change.files
-        )
-        unit = _unit(run, last)
+        there = _there(run, last)
+        found = _round(run, last, there, measured_before)
+        found = replace(found, changes=change.words, files=change.files)
+        unit = there[0].unit if there else None
         if unit is not None and unit_before and (unit or "1") != unit_before:
             told = f"unit {unit_before} → {unit or '1'}"
             found = replace(found, changes=(told, *found.changes))
@@ -151,13 +153,13 @@ def _trend(runs: Sequence[Run], last: Result, changed: Sequence[_Changed]) -> Tr
     return Trend(last.metric, last.step, last.point, last.unit, rounds, runs[0].record.experiment)
 
 
-def _round(run: Run, last: Result, measured_before: float | None) -> Round:
+def _round(run: Run, last: Result, there: Sequence[Result], measured_before: float | None) -> Round:
     record = run.record
     blank = Round(record.run_id, record.host, record.note, None)
     if run.problem:
         return replace(blank, why=run.problem)
     try:
-        found = quantity(last.metric, last.step, last.point, Recorded(run.results, run.history))
+        found = quantity(last.metric, last.step, last.point, run.recorded)
         if not found.is_number:
             return replace(blank, why=f"`{found.value}` is not a number")
         value = units.convert(float(found.value), found.unit, last.unit)
@@ -171,8 +173,7 @@ def _round(run: Run, last: Result, measured_before: float | None) -> Round:
         value=value,
         samples=[
             units.convert(sample, r.unit, last.unit)
-            for r in run.results
-            if place_of(r) == place_of(last) and r.value is not None
+            for r in there
             for sample in (r.samples or [float(r.value)])
         ],
         count=found.count,
@@ -180,7 +181,7 @@ def _round(run: Run, last: Result, measured_before: float | None) -> Round:
     )
 
 
-def _unit(run: Run, last: Result) -> str | None:
-    """The unit in which a run recorded it; None where it has no value."""
-    told = (r.unit for r in run.results if place_of(r) == place_of(last) and r.value is not None)
-    return next(told, None)
+def _there(run: Run, last: Result) -> list[Result]:
+    """What a run recorded with a value in the same place."""
+    near = run.recorded.near(last.metric, last.point)
+    return [r for r in near if place_of(r) == place_of(last) and r.value is not None]

@@ -78,6 +78,76 @@ class TestBinding:
         assert quantity("time", None, {"k": 2}, Recorded(results, History())).value == 2.0
 
 
+class TestPlan:
+    """A point that recorded nothing may have lost it; then `where` named two points as well."""
+
+    SILENT = history(job("run[n=1]"), job("run[n=2]"), job("other"))
+
+    def test_a_planned_point_that_said_nothing_is_one_more(self) -> None:
+        why = why_not(quantity, "time", None, {}, results=POINTS[:1], jobs=self.SILENT)
+
+        assert why == (
+            "`where` leaves 2 points of the plan (run[n=1], run[n=2], ...) and only the first "
+            "recorded `time` there; name the point in `where`: {n: 1}"
+        )
+
+    @pytest.mark.parametrize("state", ["failed", "skipped", "waiting", "host_lost"])
+    def test_whatever_became_of_its_job(self, state: str) -> None:
+        jobs = history(job("run[n=1]"), job("run[n=2]", state))
+
+        assert "leaves 2 points" in why_not(
+            quantity, "time", "run", {}, results=POINTS[:1], jobs=jobs
+        )
+
+    def test_the_point_that_is_named_needs_no_other(self) -> None:
+        found = quantity("time", None, {"n": 1}, Recorded(POINTS[:1], self.SILENT))
+
+        assert found.value == 10.0
+
+    def test_a_step_that_never_records_it_is_none(self) -> None:
+        told = [result("other", "time", 3.0)]
+
+        assert quantity("time", None, {}, Recorded(told, self.SILENT)).value == 3.0
+
+    def test_a_point_of_a_process_leaves_the_points_of_its_step_open(self) -> None:
+        told = [
+            result("run[n=1]", "time", 1.0, point={"n": 1, "k": 1}),
+            result("run[n=1]", "time", 2.0, point={"n": 1, "k": 2}),
+            result("run[n=2]", "time", 3.0, point={"n": 2, "k": 2}),
+        ]
+
+        why = why_not(quantity, "time", None, {"k": 1}, results=told, jobs=self.SILENT)
+        found = quantity("time", None, {"k": 1, "n": 1}, Recorded(told, self.SILENT))
+
+        assert "leaves 2 points of the plan" in why
+        assert found.value == 1.0
+
+    def test_a_job_of_one_point_may_loop_over_what_it_likes(self) -> None:
+        told = [result("other", "time", 1.0, point={"k": 1})]
+
+        assert quantity("time", None, {}, Recorded(told, self.SILENT)).value == 1.0
+
+    def test_rounds_of_one_point_are_one_point(self) -> None:
+        jobs = history(*(job("run[n=1]", id_=f"run[n=1]#{r}", round=r) for r in range(2)))
+        told = [
+            replace(result("run[n=1]", "time", 1.0, round=r), job=f"run[n=1]#{r}") for r in (0, 1)
+        ]
+
+        assert quantity("time", None, {}, Recorded(told, jobs)).count == 2
+
+    def test_true_and_one_are_two(self) -> None:
+        jobs = history(
+            replace(job("run", id_="run[x=true]"), point={"x": True}),
+            replace(job("run", id_="run[x=1]"), point={"x": 1}),
+        )
+        told = [replace(result("run", "time", 7.0, point={"x": True}), job="run[x=true]")]
+
+        why = why_not(quantity, "time", None, {}, results=told, jobs=jobs)
+
+        assert why.endswith("name the point in `where`: {x: true}")
+        assert quantity("time", None, {"x": True}, Recorded(told, jobs)).value == 7.0
+
+
 class TestRounds:
     def test_numbers_give_the_median(self) -> None:
         results = [result("run", "time", v, round=r) for r, v in enumerate((3.0, 1.0, 100.0))]

@@ -11,6 +11,7 @@ from orchestrator.spec.ledger import Entry
 from orchestrator.store.history import History
 from orchestrator.store.results import Result
 from orchestrator.verdict.conditions import Conditions, Field
+from orchestrator.verdict.decision import exit_code
 from orchestrator.verdict.reconcile import reconcile
 from tests.verdict.runs import entry, history, job, judged, ledger, measured, result
 
@@ -248,6 +249,19 @@ class TestNew:
         (judged_item,) = (item for item in items if item.is_predicted)
         assert judged_item.status == "missing"
         assert reason in judged_item.reason
+
+
+def test_losing_one_of_two_points_is_no_better_than_having_both() -> None:
+    one = entry({"value": 1, "rel": "5%"})
+    told = [result(f"run[n={n}]", "time", 1.0) for n in (1, 2)]
+    jobs = history(job("run[n=1]"), job("run[n=2]"))
+
+    for results in (told, told[:1], told[1:]):
+        items = reconcile(ledger(one), results, jobs, Conditions())
+
+        (item,) = (item for item in items if item.is_predicted)
+        assert (item.status, item.measured) == ("missing", None)
+        assert exit_code(jobs, items, ()) == 3
 
 
 class TestOrder:

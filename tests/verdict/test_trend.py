@@ -129,7 +129,7 @@ def test_no_point_looks_through_all_the_others(monkeypatch: pytest.MonkeyPatch) 
     asked = trend.quantity
 
     def counted(*of: Any) -> Any:
-        looked_at.append(len(of[3].near(of[0], {})))
+        looked_at.append(len(of[3].near(of[0], of[2])))
         return asked(*of)
 
     monkeypatch.setattr(trend, "quantity", counted)
