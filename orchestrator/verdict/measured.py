@@ -88,10 +88,14 @@ def computed(
     """The value of an expression over metrics of one point.
 
     Raises:
-        NotMeasured: a metric is missing, is no number, or the expression has no value.
+        NotMeasured: a metric is missing or is no number, they were measured at several points, or
+            the expression has no value.
     """
     parts = _parts(expression, step, where, recorded)
     places = tuple(place for part in parts.values() for place in part.places)
+    apart = _why_apart(places)
+    if apart:
+        raise NotMeasured(apart, places)
     values = {}
     base = next(iter(parts.values())).unit
     for name, part in parts.items():
@@ -131,6 +135,24 @@ def _parts(
     if not parts:
         raise NotMeasured(f"`{expression}` names no metric")
     return parts
+
+
+def _why_apart(places: Sequence[Place]) -> str:
+    """Why places are not one point: two of them differ in an axis that both have."""
+    known: dict[str, tuple[Any, Place]] = {}
+    for place in places:
+        for axis, value in point_of(place).items():
+            other, first = known.setdefault(axis, (value, place))
+            if not equal(other, value):
+                return (
+                    f"{_told(first)} and {_told(place)} were not measured at one point; name the "
+                    f"`{axis}` of both in `where`"
+                )
+    return ""
+
+
+def _told(place: Place) -> str:
+    return f"`{place[0]}` of {_shown(place[1], point_of(place))}"
 
 
 def summary(matching: Sequence[Result]) -> Measured:

@@ -310,6 +310,33 @@ class TestComputed:
     def test_what_cannot_be_computed_says_why(self, expression: str, unit: str, words: str) -> None:
         assert words in why_not(computed, expression, unit, None, {}, results=self.RESULTS)
 
+    @pytest.mark.parametrize(
+        ("a", "b"),
+        [
+            (result("run[n=1]", "a", 30.0), result("run[n=2]", "b", 10.0)),
+            (result("one[n=1]", "a", 30.0), result("two[n=2]", "b", 10.0)),
+            (result("run", "a", 3.0, point={"n": 1}), result("run", "b", 1.0, point={"n": 2})),
+            (result("run", "a", 3.0, point={"n": 1}), result("run", "b", 1.0, point={"n": True})),
+        ],
+        ids=["two jobs", "two steps", "one job", "true is not one"],
+    )
+    def test_metrics_of_two_points_are_not_computed_with(self, a: Result, b: Result) -> None:
+        why = why_not(computed, "a - b", "us", None, {}, results=[a, b])
+
+        assert why.startswith(f"`a` of {a.step}[n=1] and `b` of {b.step}[n=")
+        assert why.endswith("were not measured at one point; name the `n` of both in `where`")
+
+    def test_an_axis_that_only_one_has_keeps_nothing_apart(self) -> None:
+        results = [
+            result("run[n=1]", "a", 30.0),
+            result("run[n=1]", "b", 10.0, point={"n": 1, "k": 2}),
+            result("other", "c", 1.0),
+        ]
+
+        found = computed("a - b - c", "us", None, {}, Recorded(results, History()))
+
+        assert found.value == 19.0
+
     def test_counts_as_many_rounds_as_its_poorest_part(self) -> None:
         results = [result("run", "a", 1.0, round=r) for r in range(3)]
         results += [result("run", "b", 1.0, round=r) for r in range(2)]
