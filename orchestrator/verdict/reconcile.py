@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.spec import formula
 from orchestrator.spec.ledger import Entry, Ledger, by_id
 from orchestrator.store.history import History
 from orchestrator.store.results import Result
@@ -21,7 +20,7 @@ from orchestrator.verdict.measured import (
     quantity,
     summary,
 )
-from orchestrator.verdict.recorded import Place, Recorded, equal, holds, place_of
+from orchestrator.verdict.recorded import Place, Recorded, equal, place_of
 
 # A step says so where it did not try to measure.
 _ON_PURPOSE = frozenset({"skipped", "not_applicable"})
@@ -57,68 +56,45 @@ class _Judge:
         self._recorded = Recorded(results, history)
         self._conditions = conditions
         self._spoken_for: set[Place] = set()
-        self._asked_for = [question for entry in entries.values() for question in _asked(entry)]
 
     def item(self, entry: Entry) -> Item:
         unmet = self._conditions.unmet(entry.requires)
-        try:
-            measured = self._measure(entry)
-        except NotMeasured as error:
-            self._spoken_for.update(error.places)
-            return _item(entry, NOT_COMPARABLE if unmet else MISSING, reason=unmet or str(error))
+        measured = self._heard(entry, self._measure)
+        below = self._heard(entry, self._reference) if entry.expect.ratio_to else None
+        if isinstance(measured, NotMeasured):
+            return _item(entry, NOT_COMPARABLE if unmet else MISSING, reason=unmet or str(measured))
         if unmet:
             return _item(entry, NOT_COMPARABLE, measured, reason=unmet)
         try:
-            return self._judge(entry, measured)
+            return _judged(entry, measured, below)
         except NotMeasured as error:
-            self._spoken_for.update(error.places)
             return _item(entry, MISSING, measured, reason=str(error))
         except units.UnitMismatch as error:
             return _item(entry, NOT_COMPARABLE, measured, reason=str(error))
 
+    def speaks_of(self, place: Place) -> bool:
+        """Whether an entry was judged by what this place recorded, or found no value there.
+
+        One that names several places was judged by none and speaks for none.
+        """
+        return place in self._spoken_for
+
+    def _heard(self, entry: Entry, ask: Callable[[Entry], Measured]) -> Measured | NotMeasured:
+        """The answer, or why there is none; the entry speaks for the places of either."""
+        found: Measured | NotMeasured
+        try:
+            found = ask(entry)
+        except NotMeasured as error:
+            found = error
+        self._spoken_for.update(found.places)
+        return found
+
     def _measure(self, entry: Entry) -> Measured:
         where = (entry.step, entry.where, self._recorded)
         if entry.compute:
-            return self._heard(computed(entry.compute, entry.unit, *where))
+            return computed(entry.compute, entry.unit, *where)
         assert entry.metric is not None, "an entry has a metric or an expression"
-        return self._heard(quantity(entry.metric, *where))
-
-    def _heard(self, measured: Measured) -> Measured:
-        self._spoken_for.update(measured.places)
-        return measured
-
-    def speaks_of(self, matching: Sequence[Result]) -> bool:
-        """Whether an entry was judged by what one place recorded, or found no value there."""
-        one = matching[0]
-        if all(result.status == "ok" for result in matching):
-            return place_of(one) in self._spoken_for
-        return any(
-            one.metric == metric and step in (None, one.step) and holds(one.point, where)
-            for metric, step, where in self._asked_for
-        )
-
-    def _judge(self, entry: Entry, measured: Measured) -> Item:
-        expect = entry.expect
-        if expect.ratio_to is not None and measured.is_number:
-            measured = self._ratio(entry, measured)
-        if expect.kind == "hash":
-            return _exactly(entry, measured, expect.hash)
-        if expect.kind == "exact":
-            return _exactly(entry, _in_unit(entry, measured), expect.value)
-        if not measured.is_number:
-            return _item(entry, MISS, measured, reason=f"`{measured.value}` is not a number")
-        measured = _in_unit(entry, measured)
-        distance, inside = expected.distance(expect, float(measured.value))
-        return _item(entry, HIT if inside else MISS, measured, distance=distance)
-
-    def _ratio(self, entry: Entry, measured: Measured) -> Measured:
-        below = self._reference(entry)
-        if not below.is_number:
-            raise NotMeasured(f"the reference of the ratio is `{below.value}`, not a number")
-        divisor = units.convert(float(below.value), below.unit, measured.unit)
-        if divisor == 0:
-            raise NotMeasured("the reference of the ratio is zero")
-        return Measured(float(measured.value) / divisor, "1", measured.count, measured.step)
+        return quantity(entry.metric, *where)
 
     def _reference(self, entry: Entry) -> Measured:
         reference = entry.expect.ratio_to
@@ -127,8 +103,33 @@ class _Judge:
             return self._measure(self._entries[reference.entry])
         assert reference.metric is not None
         where = {**entry.where, **reference.where}
-        found = quantity(reference.metric, reference.step, where, self._recorded)
-        return self._heard(found)
+        return quantity(reference.metric, reference.step, where, self._recorded)
+
+
+def _judged(entry: Entry, measured: Measured, below: Measured | NotMeasured | None) -> Item:
+    expect = entry.expect
+    if below is not None and measured.is_number:
+        measured = _ratio(measured, below)
+    if expect.kind == "hash":
+        return _exactly(entry, measured, expect.hash)
+    if expect.kind == "exact":
+        return _exactly(entry, _in_unit(entry, measured), expect.value)
+    if not measured.is_number:
+        return _item(entry, MISS, measured, reason=f"`{measured.value}` is not a number")
+    measured = _in_unit(entry, measured)
+    distance, inside = expected.distance(expect, float(measured.value))
+    return _item(entry, HIT if inside else MISS, measured, distance=distance)
+
+
+def _ratio(measured: Measured, below: Measured | NotMeasured) -> Measured:
+    if isinstance(below, NotMeasured):
+        raise below
+    if not below.is_number:
+        raise NotMeasured(f"the reference of the ratio is `{below.value}`, not a number")
+    divisor = units.convert(float(below.value), below.unit, measured.unit)
+    if divisor == 0:
+        raise NotMeasured("the reference of the ratio is zero")
+    return Measured(float(measured.value) / divisor, "1", measured.count, measured.step)
 
 
 def _in_unit(entry: Entry, measured: Measured) -> Measured:
@@ -174,21 +175,12 @@ def _item(
     )
 
 
-def _asked(entry: Entry) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:
-    """The metrics an entry needs, each with its step and its point."""
-    for name in formula.metrics(entry.compute) if entry.compute else (entry.metric or "",):
-        yield name, entry.step, entry.where
-    below = entry.expect.ratio_to
-    if below is not None and below.metric is not None:
-        yield below.metric, below.step, {**entry.where, **below.where}
-
-
 def _unpredicted(results: Sequence[Result], judge: _Judge) -> list[Item]:
     """An item for everything that was recorded, with a value or without, and not predicted."""
     found: dict[Place, list[Result]] = {}
     for result in results:
         found.setdefault(place_of(result), []).append(result)
-    return [_new(matching) for matching in found.values() if not judge.speaks_of(matching)]
+    return [_new(matching) for place, matching in found.items() if not judge.speaks_of(place)]
 
 
 def _new(matching: Sequence[Result]) -> Item:

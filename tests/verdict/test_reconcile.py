@@ -251,6 +251,48 @@ class TestNew:
         assert reason in judged_item.reason
 
 
+class TestErrorsBesideAnEntry:
+    """An info entry quietens no error but at the one point that it names."""
+
+    JOBS = history(job("run[n=1]"), job("run[n=2]"))
+    FAILED = tuple(
+        result(f"run[n={n}]", "time", None, status="error", note="NaN in the output")
+        for n in (1, 2)
+    )
+
+    def told(self, one: Entry, *results: Result) -> list[tuple[str, str, str]]:
+        items = reconcile(ledger(one), results, self.JOBS, Conditions())
+        return sorted((item.id, item.status, item.severity) for item in items)
+
+    @pytest.mark.parametrize("results", [FAILED, FAILED[:1]], ids=["both", "one"])
+    def test_an_entry_that_names_several_points_speaks_for_none(
+        self, results: tuple[Result, ...]
+    ) -> None:
+        one = entry({"value": 1, "rel": "5%"}, severity="info")
+
+        blockers = [("time", "missing", "blocker")] * len(results)
+        assert self.told(one, *results) == [("e1", "missing", "info"), *blockers]
+
+    def test_the_point_that_is_named_is_as_grave_as_its_entry_says(self) -> None:
+        one = entry({"value": 1, "rel": "5%"}, severity="info", where={"n": 1})
+
+        assert self.told(one, *self.FAILED) == [
+            ("e1", "missing", "info"),
+            ("time", "missing", "blocker"),
+        ]
+
+    @pytest.mark.parametrize("metric", ["time", "gone"])
+    @pytest.mark.parametrize("requires", [{}, {"no.such": 1}], ids=["met", "unmet"])
+    def test_the_reference_of_a_ratio_is_named_whatever_becomes_of_the_rest(
+        self, metric: str, requires: dict[str, Any]
+    ) -> None:
+        expect = {"value": 1, "rel": "5%", "ratio_to": {"metric": "time"}}
+        one = entry(expect, severity="info", where={"n": 1}, metric=metric, requires=requires)
+
+        status = "not_comparable" if requires else "missing"
+        assert self.told(one, self.FAILED[0]) == [("e1", status, "info")]
+
+
 def test_losing_one_of_two_points_is_no_better_than_having_both() -> None:
     one = entry({"value": 1, "rel": "5%"})
     told = [result(f"run[n={n}]", "time", 1.0) for n in (1, 2)]
