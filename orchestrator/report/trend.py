@@ -80,7 +80,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], bar: str, style: str = ""
 def _bar(one: Round, most: float, width: int) -> str:
     if not width or one.value is None or most <= 0 or one.value < 0:
         return ""
-    return "▇" * max(1, round(width * one.value / most))
+    return "▇" * max(1, round(width * (one.value / most)))
 
 
 def _words(one: Round) -> Text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 from orchestrator.spec.ledger import Entry, Expect
@@ -25,7 +26,12 @@ def bounds(expect: Expect) -> tuple[float | None, float | None] | None:
     if expect.kind == "exact":
         return None if isinstance(expect.value, bool) else (expect.value, expect.value)
     width = _width(expect, expect.value)
-    return expect.value - width, expect.value + width
+    return _finite(expect.value - width), _finite(expect.value + width)
+
+
+def _finite(bound: float) -> float | None:
+    """Beyond every float nothing can be measured: a bound there is an open side."""
+    return bound if math.isfinite(bound) else None
 
 
 def _width(expect: Expect, centre: float) -> float:
@@ -48,18 +54,25 @@ def distance(expect: Expect, value: float) -> tuple[float, bool]:
         high is None or value <= high or math.isclose(value, high, rel_tol=_ROUNDING)
     )
     if low is not None and high is not None:
-        return _on_its_side((value - (low + high) / 2) / ((high - low) / 2), inside)
+        # Half of each first: the sum of two floats may be beyond all of them.
+        apart = (value - (low / 2 + high / 2)) / (high / 2 - low / 2)
+        return _on_its_side(apart, inside)
     bound = low if low is not None else high
     assert bound is not None, "one side is closed"
     excess = (value - bound) / (abs(bound) or 1.0)
-    return (0.0, True) if inside else (excess + math.copysign(1.0, excess), False)
+    return (0.0, True) if inside else (_bounded(excess + math.copysign(1.0, excess)), False)
 
 
 def _on_its_side(apart: float, inside: bool) -> tuple[float, bool]:
     """A distance that rounding has not put on the other side of ±1."""
     if inside:
         return max(-1.0, min(1.0, apart)), True
-    return (apart if abs(apart) > 1 else math.copysign(_BEYOND, apart)), False
+    return (_bounded(apart) if abs(apart) > 1 else math.copysign(_BEYOND, apart)), False
+
+
+def _bounded(apart: float) -> float:
+    """A distance that JSON can hold."""
+    return max(-sys.float_info.max, min(sys.float_info.max, apart))
 
 
 def words(entry: Entry) -> str:

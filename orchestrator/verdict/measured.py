@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -103,7 +104,9 @@ def computed(
             raise NotMeasured(f"`{name}` is `{part.value}`, not a number", places)
         wanted = base if units.is_dimensionless(unit) else unit
         try:
-            values[name] = units.convert(float(part.value), part.unit, wanted)
+            values[name] = converted(part, wanted)
+        except NotMeasured as error:
+            raise NotMeasured(f"`{name}`: {error}", places) from error
         except units.UnitMismatch as error:
             raise NotMeasured(f"`{name}`: {error}", places) from error
     try:
@@ -135,6 +138,21 @@ def _parts(
     if not parts:
         raise NotMeasured(f"`{expression}` names no metric")
     return parts
+
+
+def converted(measured: Measured, wanted: str) -> float:
+    """A measured number in another unit.
+
+    Raises:
+        NotMeasured: it is beyond every float there.
+        UnitMismatch: the units measure different things.
+    """
+    value = units.convert(float(measured.value), measured.unit, wanted)
+    if not math.isfinite(value):
+        raise NotMeasured(
+            f"{measured.value} {measured.unit or '1'} in {wanted or '1'} is beyond every float"
+        )
+    return value
 
 
 def _why_apart(places: Sequence[Place]) -> str:
@@ -180,6 +198,9 @@ def summary(matching: Sequence[Result]) -> Measured:
     if not numbers and any(not equal(v, values[0]) for v in values):
         raise NotMeasured(disagreement(values), [place])
     value = statistics.median(values) if numbers and len(values) > 1 else values[0]
+    if numbers and not math.isfinite(value):
+        shown = ", ".join(map(str, values[:4]))
+        raise NotMeasured(f"the median of the rounds is beyond every float: {shown}", [place])
     return Measured(value, found[0], len(values), place[1], values, (place,))
 
 

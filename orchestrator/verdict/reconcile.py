@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from orchestrator.verdict.measured import (
     Measured,
     NotMeasured,
     computed,
+    converted,
     disagreement,
     quantity,
     summary,
@@ -126,10 +128,13 @@ def _ratio(measured: Measured, below: Measured | NotMeasured) -> Measured:
         raise below
     if not below.is_number:
         raise NotMeasured(f"the reference of the ratio is `{below.value}`, not a number")
-    divisor = units.convert(float(below.value), below.unit, measured.unit)
+    divisor = converted(below, measured.unit)
     if divisor == 0:
         raise NotMeasured("the reference of the ratio is zero")
-    return Measured(float(measured.value) / divisor, "1", measured.count, measured.step)
+    ratio = float(measured.value) / divisor
+    if not math.isfinite(ratio):
+        raise NotMeasured(f"the ratio of {measured.value} to {divisor} is beyond every float")
+    return Measured(ratio, "1", measured.count, measured.step)
 
 
 def _in_unit(entry: Entry, measured: Measured) -> Measured:
@@ -137,8 +142,7 @@ def _in_unit(entry: Entry, measured: Measured) -> Measured:
     wanted = "1" if entry.expect.ratio_to else entry.unit
     if wanted == measured.unit or not measured.is_number:
         return measured
-    value = units.convert(float(measured.value), measured.unit, wanted)
-    return replace(measured, value=value, unit=wanted)
+    return replace(measured, value=converted(measured, wanted), unit=wanted)
 
 
 def _exactly(entry: Entry, measured: Measured, wanted: Any) -> Item:

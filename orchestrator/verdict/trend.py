@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +13,7 @@ from orchestrator.store.record import RunRecord
 from orchestrator.store.results import Result
 from orchestrator.verdict import changes, units
 from orchestrator.verdict.conditions import Conditions
-from orchestrator.verdict.measured import NotMeasured, quantity
+from orchestrator.verdict.measured import NotMeasured, converted, quantity
 from orchestrator.verdict.recorded import Place, Recorded, place_of
 
 # The files in which two trees differ; none where nobody can tell.
@@ -162,7 +163,7 @@ def _round(run: Run, last: Result, there: Sequence[Result], measured_before: flo
         found = quantity(last.metric, last.step, last.point, run.recorded)
         if not found.is_number:
             return replace(blank, why=f"`{found.value}` is not a number")
-        value = units.convert(float(found.value), found.unit, last.unit)
+        value = converted(found, last.unit)
     except NotMeasured as error:
         return replace(blank, why=str(error))
     except units.UnitMismatch:
@@ -171,14 +172,21 @@ def _round(run: Run, last: Result, there: Sequence[Result], measured_before: flo
     return replace(
         blank,
         value=value,
-        samples=[
-            units.convert(sample, r.unit, last.unit)
-            for r in there
-            for sample in (r.samples or [float(r.value)])
-        ],
+        samples=_samples(there, last.unit),
         count=found.count,
-        ratio=value / measured_before if measured_before else None,
+        ratio=_ratio(value, measured_before),
     )
+
+
+def _samples(there: Sequence[Result], unit: str) -> list[float]:
+    """The measurements behind a value; one that is beyond every float in the unit is left out."""
+    told = (units.convert(s, r.unit, unit) for r in there for s in r.samples or [float(r.value)])
+    return [sample for sample in told if math.isfinite(sample)]
+
+
+def _ratio(value: float, before: float | None) -> float | None:
+    ratio = value / before if before else math.inf
+    return ratio if math.isfinite(ratio) else None
 
 
 def _there(run: Run, last: Result) -> list[Result]:

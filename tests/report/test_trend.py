@@ -56,6 +56,14 @@ def test_nothing_is_dropped_at_any_width(width: int) -> None:
     assert max(map(len, lines)) <= width
 
 
+def test_the_largest_of_all_numbers_has_a_bar() -> None:
+    console = Console(file=io.StringIO(), width=120)
+
+    trend.show([Trend("m", "s", {}, "us", [Round("r1", "here", "", 1.7e308)])], console)
+
+    assert "▇" * 24 + "\n" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
 def test_the_heading_names_the_experiment() -> None:
     assert shown(80).splitlines()[0] == "latency  moe_shapes  sweep  tokens=64"
 

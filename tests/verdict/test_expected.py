@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any
 
 import pytest
@@ -46,6 +48,35 @@ class TestValue:
         item = judged(entry({"value": 100, "rel": "5%"}), measured(0.1, "ms"))
 
         assert (item.status, item.measured, item.unit) == ("hit", pytest.approx(100.0), "us")
+
+    @pytest.mark.parametrize(
+        ("expect", "value", "status"),
+        [
+            ({"value": 1, "abs": 1e-9}, 1e308, "miss"),
+            ({"value": 1, "abs": 1e-9}, -1e308, "miss"),
+            ({"value": 1.7e308, "rel": 0.5}, 1.6e308, "hit"),
+            ({"interval": [1.5e308, 1.7e308]}, 1.6e308, "hit"),
+            ({"interval": [1.5e308, 1.7e308]}, 1.75e308, "miss"),
+            ({"interval": [-1.7e308, 1.7e308]}, 1e308, "hit"),
+            ({"interval": [None, 1e-300]}, 1e308, "miss"),
+            ({"interval": [1, None]}, 1e308, "hit"),
+        ],
+    )
+    def test_of_the_largest_numbers_is_one_that_json_can_hold(
+        self, expect: dict[str, Any], value: float, status: str
+    ) -> None:
+        item = judged(entry(expect), measured(value))
+
+        assert item.status == status
+        assert item.distance is not None
+        assert status == "hit" or math.copysign(1, item.distance) == math.copysign(1, value)
+        json.dumps(item.as_json(), allow_nan=False)
+
+    def test_beyond_every_float_in_its_unit_is_missing(self) -> None:
+        item = judged(entry({"interval": [1, None]}), measured(1e307, "h"))
+
+        assert (item.status, item.measured, item.unit) == ("missing", 1e307, "h")
+        assert item.reason == "1e+307 h in us is beyond every float"
 
     def test_in_a_unit_that_does_not_fit(self) -> None:
         item = judged(entry({"value": 100, "rel": "5%"}), measured(100.0, "By"))

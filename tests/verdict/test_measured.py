@@ -156,6 +156,13 @@ class TestRounds:
 
         assert (found.value, found.count) == (3.0, 3)
 
+    def test_a_median_beyond_every_float_is_none(self) -> None:
+        results = [result("run", "time", v, round=r) for r, v in enumerate((1e308, 1.5e308))]
+
+        why = why_not(quantity, "time", None, {}, results=results)
+
+        assert why == "the median of the rounds is beyond every float: 1e+308, 1.5e+308"
+
     def test_one_round_keeps_its_type(self) -> None:
         found = quantity("count", None, {}, Recorded([result("run", "count", 7, "1")], History()))
 
@@ -275,6 +282,7 @@ class TestComputed:
         result("run", "b", 0.01, "ms"),
         result("run", "size.out", 8, "By"),
         result("run", "word", "abc", ""),
+        result("run", "long", 1e307, "h"),
     )
 
     @pytest.mark.parametrize(
@@ -305,6 +313,7 @@ class TestComputed:
             ("sqrt(b - a)", "1", "has no value"),
             ("(0 - a) ** 0.5", "1", "has no value"),
             ("2 * 3", "1", "names no metric"),
+            ("a / long", "1", "`long`: 1e+307 h in us is beyond every float"),
         ],
     )
     def test_what_cannot_be_computed_says_why(self, expression: str, unit: str, words: str) -> None:

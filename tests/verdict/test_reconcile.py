@@ -72,6 +72,22 @@ class TestRatio:
 
         assert (item.status, item.reason) == (status, reason)
 
+    @pytest.mark.parametrize(
+        ("value", "unit", "base", "reason"),
+        [
+            (1e308, "us", 1e-10, "the ratio of 1e+308 to 1e-10 is beyond every float"),
+            (1.0, "ns", 1e307, "1e+307 us in ns is beyond every float"),
+        ],
+    )
+    def test_beyond_every_float_is_none(
+        self, value: float, unit: str, base: float, reason: str
+    ) -> None:
+        expect = {"interval": [1, None], "ratio_to": {"metric": "base"}}
+
+        item = judged(entry(expect), measured(value, unit), result("run", "base", base))
+
+        assert (item.status, item.reason) == ("missing", reason)
+
     def test_to_something_of_another_kind(self) -> None:
         expect = {"value": 1, "rel": "1%", "ratio_to": {"metric": "base"}}
 

@@ -100,6 +100,31 @@ def test_code_names_the_files_that_changed() -> None:
     assert found.rounds[1].files == ("k.py",)
 
 
+def test_a_number_beyond_every_float_is_told_in_words() -> None:
+    rounds = [time(1e308, round=0), time(1.5e308, round=1)]
+    runs = [
+        run("r1", time(1e-10)),
+        run("r2", *rounds),
+        run("r3", time(1e307, "h")),
+        run("r4", time(1e300)),
+    ]
+
+    (found,) = trends(runs, "time", {})
+
+    assert [one.value for one in found.rounds] == [1e-10, None, None, 1e300]
+    assert found.rounds[1].why.startswith("the median of the rounds is beyond every float: 1e+308")
+    assert found.rounds[2].why == "1e+307 h in us is beyond every float"
+    assert found.rounds[3].ratio is None
+
+
+def test_a_sample_beyond_every_float_is_left_out() -> None:
+    told = time(1.0, "h", samples=[1.0, 1e307])
+
+    (found,) = trends([run("r1", told), run("r2", time(1.0))], "time", {})
+
+    assert found.rounds[0].samples == [3.6e9]
+
+
 def test_text_and_truth_are_no_series() -> None:
     assert trends([run("r1", time("fast"), time(True, round=1))], "time", {}) == []
 
