@@ -249,7 +249,7 @@ def judged(outcome: Outcome) -> Outcome:
     found = results.read(folder.evidence, history)
     caches = (history.caches or {}).get("state", "")
     known = conditions.read(folder.evidence, caches)
-    items = judge(sealed_ledger(folder, record), found.found, history, known)
+    items = judge(sealed_ledger(folder, record), found.found, history, known, found.problems)
     return replace(outcome, items=tuple(items), problems=found.problems, conditions=known)
 
 

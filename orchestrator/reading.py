@@ -31,7 +31,8 @@ def view(folder: RunDir) -> RunView:
     known = known_history(folder)
     found = results.read(folder.evidence, known)
     conditions = known_conditions(folder, known)
-    items = reconcile(sealed_ledger(folder, record), found.found, known, conditions)
+    ledger = sealed_ledger(folder, record)
+    items = reconcile(ledger, found.found, known, conditions, found.problems)
     return RunView(
         folder=folder,
         record=record,

@@ -33,7 +33,8 @@ def over_time(
     found = trends(home.runs, metric, where, changed_files)
     if all(one.value is None for trend in found for one in trend.rounds):
         raise InputError(
-            _nothing(home.runs, metric, where), fix="orch show RUN lists what was measured"
+            _nothing(home.runs, metric, where) + _unread(home.runs),
+            fix="orch show RUN lists what was measured",
         )
     return found, home.damaged
 
@@ -69,8 +70,9 @@ def _read(folder: RunDir, record: RunRecord) -> Run:
         return Run(record, History(), (), Conditions(), gone)
     check.what_is_read(folder, record)
     history = reading.known_history(folder)
-    measured = results.read(folder.evidence, history).found
-    return Run(record, history, measured, reading.known_conditions(folder, history))
+    measured = results.read(folder.evidence, history)
+    conditions = reading.known_conditions(folder, history)
+    return Run(record, history, measured.found, conditions, unreadable=measured.problems)
 
 
 @functools.cache
@@ -86,7 +88,17 @@ def _nothing(runs: Sequence[Run], metric: str, where: Mapping[str, Any]) -> str:
         return _no_number(measured, metric, where)
     close = get_close_matches(metric, names, 3)
     hint = f"; close to it: {', '.join(close)}" if close else ""
-    return f"no run of {len(runs)} measured `{metric}`{hint}"
+    known = "is known to have measured" if any(run.unreadable for run in runs) else "measured"
+    return f"no run of {len(runs)} {known} `{metric}`{hint}"
+
+
+def _unread(runs: Sequence[Run]) -> str:
+    """That it may have been measured where nobody can read it."""
+    silent = [run for run in runs if run.unreadable]
+    if not silent:
+        return ""
+    last = silent[-1]
+    return f"; {last.record.run_id} has an unreadable result: {last.unreadable[0]}"
 
 
 def _no_number(measured: Sequence[Result], metric: str, where: Mapping[str, Any]) -> str:

@@ -87,11 +87,18 @@ def _words(one: Round) -> Text:
     parts = []
     if one.value is None:
         parts.append(Text(harmless(_why(one)), "bold yellow"))
+    if one.unreadable:
+        parts.append(Text(harmless(_unreadable(one.unreadable)), "bold yellow"))
     if one.note:
         parts.append(Text(f"“{harmless(one.note)}”", "dim"))
     if one.changes:
         parts.append(Text("changed: " + "; ".join(map(harmless, _changes(one))), "yellow"))
     return Text(_GAP).join(parts)
+
+
+def _unreadable(problems: Sequence[str]) -> str:
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"unreadable result: {problems[0]}{more}"
 
 
 def _why(one: Round) -> str:

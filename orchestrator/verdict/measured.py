@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.spec import formula
 from orchestrator.spec.words import show_in_id
-from orchestrator.store.history import History, Point
+from orchestrator.store.history import Point
 from orchestrator.store.results import Result
 from orchestrator.verdict import units
 from orchestrator.verdict.recorded import Place, Recorded, equal, holds, place_of, point_of
@@ -60,7 +60,7 @@ def quantity(metric: str, step: str | None, where: Point, recorded: Recorded) ->
         if (step is None or r.step == step) and holds(r.point, where)
     ]
     if not matching:
-        raise NotMeasured(_why_nothing(metric, step, where, recorded.history))
+        raise NotMeasured(_why_nothing(metric, step, where, recorded))
     places = {place_of(r) for r in matching}
     if len(places) > 1:
         shown = ", ".join(_shown(p[1], point_of(p)) for p in sorted(places, key=str)[:3])
@@ -216,11 +216,11 @@ def disagreement(values: Sequence[Any]) -> str:
     return f"the rounds disagree: {', '.join(shown[:4])}"
 
 
-def _why_nothing(metric: str, step: str | None, where: Point, history: History) -> str:
+def _why_nothing(metric: str, step: str | None, where: Point, recorded: Recorded) -> str:
     """What became of the jobs that could have recorded it."""
     candidates = [
         job
-        for job in history.jobs.values()
+        for job in recorded.history.jobs.values()
         if (step is None or job.step == step)
         and all(axis not in job.point or job.point[axis] == v for axis, v in where.items())
         and (not where or any(axis in job.point for axis in where))
@@ -229,7 +229,8 @@ def _why_nothing(metric: str, step: str | None, where: Point, history: History) 
     if bad:
         job = bad[0]
         return f"{job.id} {job.state.replace('_', ' ')}{': ' + job.reason if job.reason else ''}"
-    return f"no step recorded `{metric}`" + (f" at {_shown('', where)}" if where else "")
+    nothing = "no result that can be read is" if recorded.unreadable else "no step recorded"
+    return f"{nothing} `{metric}`" + (f" at {_shown('', where)}" if where else "")
 
 
 def _why_several(result: Result, where: Point, planned: Sequence[Point]) -> str:

@@ -29,7 +29,11 @@ _ON_PURPOSE = frozenset({"skipped", "not_applicable"})
 
 
 def reconcile(
-    ledger: Ledger | None, results: Sequence[Result], history: History, conditions: Conditions
+    ledger: Ledger | None,
+    results: Sequence[Result],
+    history: History,
+    conditions: Conditions,
+    unreadable: Sequence[str] = (),
 ) -> list[Item]:
     """Every entry with its status, then everything that was recorded and not predicted.
 
@@ -38,7 +42,7 @@ def reconcile(
     """
     entries = ledger.entries if ledger else ()
     known = by_id(ledger) if ledger else {}
-    judge = _Judge(known, results, history, conditions)
+    judge = _Judge(known, Recorded(results, history, unreadable), conditions)
     items = [judge.item(entry) for entry in entries]
     items += _unpredicted(results, judge)
     return sorted(items, key=_worst_first)
@@ -50,12 +54,11 @@ class _Judge:
     def __init__(
         self,
         entries: Mapping[str, Entry],
-        results: Sequence[Result],
-        history: History,
+        recorded: Recorded,
         conditions: Conditions,
     ) -> None:
         self._entries = entries
-        self._recorded = Recorded(results, history)
+        self._recorded = recorded
         self._conditions = conditions
         self._spoken_for: set[Place] = set()
 

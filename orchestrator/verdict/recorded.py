@@ -38,10 +38,16 @@ def may_hold(planned: Point, where: Point) -> bool:
 
 
 class Recorded:
-    """Results by what they say, so that none of many questions looks through all of them."""
+    """Results by what they say, so that none of many questions looks through all of them.
 
-    def __init__(self, results: Sequence[Result], history: History) -> None:
+    `unreadable` is what else was recorded: nobody knows of which metric.
+    """
+
+    def __init__(
+        self, results: Sequence[Result], history: History, unreadable: Sequence[str] = ()
+    ) -> None:
         self.history = history
+        self.unreadable = unreadable
         self._by_metric: dict[str, list[Result]] = {}
         self._by_axis: dict[tuple[str, str, Any], list[Result]] = {}
         for result in results:

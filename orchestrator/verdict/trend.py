@@ -22,24 +22,29 @@ Files = Callable[[str, str], Sequence[str]]
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is home, as far as a trend needs it; `problem` says why nothing is known."""
+    """A run that is home, as far as a trend needs it; `problem` says why nothing is known.
+
+    `unreadable` is what it recorded and nobody can read.
+    """
 
     record: RunRecord
     history: History
     results: Sequence[Result]
     conditions: Conditions
     problem: str = ""
+    unreadable: Sequence[str] = ()
 
     @cached_property
     def recorded(self) -> Recorded:
-        return Recorded(self.results, self.history)
+        return Recorded(self.results, self.history, self.unreadable)
 
 
 @dataclass(frozen=True)
 class Round:
     """One run's part of a trend. `value` is None when it was not measured; `why` says why.
 
-    `changes` is what changed since the round before, `files` the files that the code changed in.
+    `changes` is what changed since the round before, `files` the files that the code changed in;
+    `unreadable` is what the run recorded and nobody can read, with or without a value here.
     """
 
     run_id: str
@@ -52,6 +57,7 @@ class Round:
     ratio: float | None = None
     changes: Sequence[str] = ()
     files: Sequence[str] = ()
+    unreadable: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -156,7 +162,7 @@ def _trend(runs: Sequence[Run], last: Result, changed: Sequence[_Changed]) -> Tr
 
 def _round(run: Run, last: Result, there: Sequence[Result], measured_before: float | None) -> Round:
     record = run.record
-    blank = Round(record.run_id, record.host, record.note, None)
+    blank = Round(record.run_id, record.host, record.note, None, unreadable=run.unreadable)
     if run.problem:
         return replace(blank, why=run.problem)
     try:

@@ -188,3 +188,34 @@ def test_a_trend_of_no_number_names_the_numbers(measured: Project) -> None:
     assert text.code == gone.code == 2
     assert "is not a number: the last round says `triton`; numbers are: latency" in text.err
     assert "the last says error: NaN in the output; numbers are: latency" in gone.err
+
+
+def test_a_result_that_nobody_can_read_is_told_wherever_its_metric_is_looked_for(
+    measured: Project,
+) -> None:
+    lost = """
+import os
+with open(os.environ["ORCH_RESULTS"], "a") as file:
+    file.write('{"metric": "latency", "value": NaN}\\n')
+"""
+    measured.write("measure.py", lost)
+    only = measured.orch("run", "measured.yaml", "--plain", "--no-preflight")
+    measured.write("measure.py", lost + MEASURE.replace("latency", "other"))
+    measured.orch("run", "measured.yaml", "--plain", "--no-preflight")
+    unread = "unreadable result: times: results.jsonl:1: `latency` is nan"
+
+    shown = " ".join(measured.orch("trend", "latency").out.split())
+    found = json.loads(measured.orch("trend", "other", "--json").out)
+    shutil.rmtree(measured.runs[0])
+    gone = measured.orch("trend", "latency")
+
+    assert only.code == 3
+    assert shown.count(f"not measured: no result that can be read is `latency` {unread}") == 2
+    assert [(one["value"], bool(one["unreadable"])) for one in found["rounds"]] == [
+        (None, False),
+        (None, True),
+        (2.0, True),
+    ]
+    assert gone.code == 2
+    assert "no run of 2 is known to have measured `latency`" in gone.err
+    assert f"has an {unread}" in gone.err

@@ -56,6 +56,22 @@ def test_nothing_is_dropped_at_any_width(width: int) -> None:
     assert max(map(len, lines)) <= width
 
 
+def test_what_nobody_can_read_is_told_in_the_row() -> None:
+    console = Console(file=io.StringIO(), width=160)
+    lost = ("s: results.jsonl:2: `m` is nan", "s: results.jsonl:3: `m` is nan")
+    rounds = [Round("r1", "here", "", 1.0, unreadable=lost[:1])]
+    rounds += [Round("r2", "here", "", None, why="no result is `m`", unreadable=lost)]
+
+    trend.show([Trend("m", "s", {}, "us", rounds)], console)
+
+    first, second = console.file.getvalue().splitlines()[2:]  # type: ignore[attr-defined]
+    assert first.endswith("  unreadable result: s: results.jsonl:2: `m` is nan")
+    assert second.endswith(
+        "not measured: no result is `m`  "
+        "unreadable result: s: results.jsonl:2: `m` is nan (and 1 more)"
+    )
+
+
 def test_the_largest_of_all_numbers_has_a_bar() -> None:
     console = Console(file=io.StringIO(), width=120)
 

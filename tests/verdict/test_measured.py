@@ -268,6 +268,16 @@ class TestReasons:
     ) -> None:
         assert why_not(quantity, "time", None, where, results=[], jobs=history(*jobs)) == words
 
+    def test_do_not_say_that_nothing_was_recorded_where_some_cannot_be_read(self) -> None:
+        recorded = Recorded(
+            [], history(job("run[n=1]")), ["run[n=1]: results.jsonl:1: not a result"]
+        )
+
+        with pytest.raises(NotMeasured) as caught:
+            quantity("time", None, {"n": 1}, recorded)
+
+        assert str(caught.value) == "no result that can be read is `time` at [n=1]"
+
     def test_another_step_is_no_reason(self) -> None:
         jobs = history(job("other", "failed", reason="x"), job("run"))
 

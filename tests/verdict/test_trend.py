@@ -17,7 +17,8 @@ from tests.verdict.runs import history, job, record, result
 def run(run_id: str, *results: Result, problem: str = "", **more: Any) -> Run:
     state = {"driver": Field("value", more.pop("driver", 1), severity="identity")}
     known = Conditions() if problem else Conditions(state)
-    return Run(record(run_id, **more), history(job("run")), results, known, problem)
+    lost = more.pop("unreadable", ())
+    return Run(record(run_id, **more), history(job("run")), results, known, problem, lost)
 
 
 def time(value: Any, unit: str = "us", **more: Any) -> Result:
@@ -123,6 +124,19 @@ def test_a_sample_beyond_every_float_is_left_out() -> None:
     (found,) = trends([run("r1", told), run("r2", time(1.0))], "time", {})
 
     assert found.rounds[0].samples == [3.6e9]
+
+
+def test_what_nobody_can_read_is_told_with_a_value_and_without() -> None:
+    lost = ("run: results.jsonl:2: `time` is nan",)
+    runs = [run("r1", time(1.0), unreadable=lost), run("r2", unreadable=lost), run("r3")]
+
+    (found,) = trends(runs, "time", {})
+
+    assert [(one.value, one.why, one.unreadable) for one in found.rounds] == [
+        (1.0, "", lost),
+        (None, "no result that can be read is `time`", lost),
+        (None, "no step recorded `time`", ()),
+    ]
 
 
 def test_text_and_truth_are_no_series() -> None:
