@@ -234,13 +234,14 @@ def _why_nothing(metric: str, step: str | None, where: Point, recorded: Recorded
 
 
 def _why_several(result: Result, where: Point, planned: Sequence[Point]) -> str:
-    """That one of several planned points recorded it, and how to name that one."""
+    """That one of several planned points recorded it and the others did not, and how to name it."""
     step, own = result.step, planned[0]
-    shown = ", ".join(_shown(step, point) for point in planned[:3])
+    more = f" and {len(planned) - 2} more" if len(planned) > 2 else ""
     named = ", ".join(f"{a}: {show_in_id(v)}" for a, v in own.items() if a not in where)
     return (
-        f"`where` leaves {len(planned)} points of the plan ({shown}, ...) and only the first "
-        f"recorded `{result.metric}` there; name the point in `where`: {{{named}}}"
+        f"`where` leaves {len(planned)} planned points: {_shown(step, own)} recorded "
+        f"`{result.metric}` there, {_shown(step, planned[1])}{more} did not; "
+        f"name the point in `where`: {{{named}}}"
     )
 
 

@@ -87,15 +87,22 @@ class TestPlan:
         why = why_not(quantity, "time", None, {}, results=POINTS[:1], jobs=self.SILENT)
 
         assert why == (
-            "`where` leaves 2 points of the plan (run[n=1], run[n=2], ...) and only the first "
-            "recorded `time` there; name the point in `where`: {n: 1}"
+            "`where` leaves 2 planned points: run[n=1] recorded `time` there, run[n=2] did not; "
+            "name the point in `where`: {n: 1}"
         )
+
+    def test_of_many_one_is_named(self) -> None:
+        jobs = history(*(job(f"run[n={n}]") for n in (3, 1, 2)))
+
+        why = why_not(quantity, "time", None, {}, results=POINTS[:1], jobs=jobs)
+
+        assert "3 planned points: run[n=1] recorded `time` there, run[n=3] and 1 more did" in why
 
     @pytest.mark.parametrize("state", ["failed", "skipped", "waiting", "host_lost"])
     def test_whatever_became_of_its_job(self, state: str) -> None:
         jobs = history(job("run[n=1]"), job("run[n=2]", state))
 
-        assert "leaves 2 points" in why_not(
+        assert "leaves 2 planned points" in why_not(
             quantity, "time", "run", {}, results=POINTS[:1], jobs=jobs
         )
 
@@ -119,7 +126,7 @@ class TestPlan:
         why = why_not(quantity, "time", None, {"k": 1}, results=told, jobs=self.SILENT)
         found = quantity("time", None, {"k": 1, "n": 1}, Recorded(told, self.SILENT))
 
-        assert "leaves 2 points of the plan" in why
+        assert "leaves 2 planned points" in why
         assert found.value == 1.0
 
     def test_a_job_of_one_point_may_loop_over_what_it_likes(self) -> None:
