@@ -73,8 +73,8 @@ class Recorded:
         if job is None:
             return ()
         own = exact(job.point)
-        beside = self._planned.near(job, where)
-        return [job.point, *(p for p in beside if exact(p) != own and may_hold(p, where))]
+        beside = self._planned.near(job, where).items()
+        return [job.point, *(p for key, p in beside if key != own and may_hold(p, where))]
 
     @cached_property
     def _planned(self) -> _Planned:
@@ -93,9 +93,9 @@ class _Planned:
             for axis, value in job.point.items():
                 self._by_axis.setdefault((job.step, axis, value), {})[key] = job.point
 
-    def near(self, job: JobView, where: Point) -> Iterable[Point]:
+    def near(self, job: JobView, where: Point) -> Mapping[Exact, Point]:
         """All points of its step that `where` may leave, and few others."""
         found: Mapping[Exact, Point] = self._of_step[job.step]
         for axis in where.keys() & job.point.keys():
             found = min(found, self._by_axis.get((job.step, axis, where[axis]), {}), key=len)
-        return found.values()
+        return found

@@ -197,5 +197,6 @@ def _ratio(value: float, before: float | None) -> float | None:
 
 def _there(run: Run, last: Result) -> list[Result]:
     """What a run recorded with a value in the same place."""
-    near = run.recorded.near(last.metric, last.point)
-    return [r for r in near if place_of(r) == place_of(last) and r.value is not None]
+    place = place_of(last)
+    near = [r for r in run.recorded.near(last.metric, last.point) if r.point == last.point]
+    return [r for r in near if place_of(r) == place and r.value is not None]
