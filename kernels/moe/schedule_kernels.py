@@ -26,6 +26,7 @@ import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents
 
 from kernels.moe.item_order import down_position, grouped, tile_rows, tiles_of
+from kernels.moe.ranking import earlier_equals, load_ids
 
 GATE_UP = tl.constexpr(0)
 DOWN = tl.constexpr(1)
@@ -47,7 +48,7 @@ def count_kernel(
     counts = tl.zeros((EXPERTS,), tl.int32)
     for start in tl.static_range(0, BLOCK, RANKED):
         mine = block * BLOCK + start + lane
-        ids = tl.load(ids_ptr + mine, mask=mine < choices, other=-1).to(tl.int32)
+        ids = load_ids(ids_ptr, mine, choices, experts)
         valid = (ids >= 0) & (ids < experts)
         ranks = earlier_equals(ids, lane, ids, lane)
         if start > 0:
@@ -55,16 +56,6 @@ def count_kernel(
         tl.store(ranks_ptr + mine, ranks, mask=mine < choices)
         counts += tl.histogram(tl.where(valid, ids, 0), EXPERTS, mask=valid)
     tl.store(counts_ptr + block * EXPERTS + tl.arange(0, EXPERTS), counts)
-
-
-@triton.jit
-def earlier_equals(others, other, ids, lane):
-    """How many of `others`, at positions `other`, are equal to each of `ids` and before it.
-
-    Summed over the first axis, which is the one that a thread holds many values of.
-    """
-    same = (others[:, None] == ids[None, :]) & (other[:, None] < lane[None, :])
-    return tl.sum(same.to(tl.int32), axis=0)
 
 
 @triton.jit
@@ -154,14 +145,14 @@ def place_kernel(
     expert = tl.arange(0, EXPERTS)
 
     mine = program * BLOCK + tl.arange(0, BLOCK)
-    ids = tl.load(ids_ptr + mine, mask=mine < choices, other=-1).to(tl.int32)
+    ids = load_ids(ids_ptr, mine, choices, experts)
     valid = (ids >= 0) & (ids < experts)
 
     # Rows of every expert, and their offsets; tiles go through the same scan.
     if ALL:
         # Few choices: every program counts all of them, and no launch has to come before.
         other = tl.arange(0, ALL)
-        others = tl.load(ids_ptr + other, mask=other < choices, other=-1).to(tl.int32)
+        others = load_ids(ids_ptr, other, choices, experts)
         counted = (others >= 0) & (others < experts)
         rows = tl.histogram(tl.where(counted, others, 0), EXPERTS, mask=counted)
         before = tl.zeros((EXPERTS,), tl.int32)

@@ -187,6 +187,24 @@ def test_ids_may_be_int64_and_strided() -> None:
     assert torch.equal(same.run(), given_operands.run())
 
 
+def test_wide_ids_whose_low_half_names_an_expert_are_dropped() -> None:
+    given_operands = operands(Shape(12, 2, 3, 32, 16))
+    narrow = given_operands.routing.ids.clone()
+    narrow[[1, 4, 7], 0] = -1
+    wide = narrow.long()
+    wide[[1, 4, 7], 0] = torch.tensor([2**32 + 1, 2**40, -(2**40)], device=DEVICE)
+    weights = given_operands.routing.weights
+    dropped, outside = (
+        Operands(given_operands.x, given_operands.w13, given_operands.w2, Routing(ids, weights))
+        for ids in (narrow, wide)
+    )
+
+    out = outside.run()
+
+    assert torch.equal(out, dropped.run())
+    assert within(outside.error(out), REL_L2_BOUND[torch.float32])
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -146,6 +146,21 @@ def test_int64_ids_give_the_same_table() -> None:
     assert torch.equal(narrow.row_of_choice, wide.row_of_choice)
 
 
+@pytest.mark.parametrize("launches", [1, 2])
+def test_wide_ids_whose_low_half_names_an_expert_are_dropped(
+    launches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule_module, "FEW_CHOICES", 512 if launches == 1 else 0)
+    ids = draw_routing("uniform", 20, 5, 2, seed=3).ids.long()
+    outside = torch.tensor([2**32 + 1, 2**40, -(2**40), 2**63 - 1, -(2**32) + 2])
+    ids[::4, 0] = outside
+
+    table = built(ids, 5, Cut(16), WORKS[1])
+
+    assert problems(table, ids) == []
+    assert table.row_of_choice.view(20, 2)[::4, 0].tolist() == [-1] * 5
+
+
 def test_no_token_makes_an_empty_table() -> None:
     schedule = built(torch.empty(0, 2, dtype=torch.int32), 4, Cut(16), WORKS[1])
 
