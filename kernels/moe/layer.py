@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 
 from kernels.backend import BACKEND, Backend
@@ -47,7 +49,9 @@ def moe(
             run; "atomic" (portable path only) adds them in float32 in whatever order they finish.
 
     Returns:
-        `out`. No host synchronisation, so the call may be captured in a CUDA graph.
+        `out`. No host synchronisation, so the call may be captured in a CUDA graph, once one like
+        it has run: the first compiles its kernels. It runs on the current stream of the operands'
+        device, whichever device is current.
 
     Raises:
         ValueError: for operands that do not belong together, or that the given variant cannot take.
@@ -66,22 +70,58 @@ def moe(
             raise ValueError(f"the Hopper kernel cannot run this: {unsuited}")
     if workspace is None:
         workspace = reserve(shape, config, x.dtype, x.device, scaled=scaled)
-    elif (workspace.shape, workspace.config, workspace.scaled) != (shape, config, scaled):
+    else:
+        _check_workspace(workspace, shape, config, x, scaled=scaled)
+    if out is None:
+        out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    elif (out.shape, out.dtype, out.device) != (x.shape, x.dtype, x.device):
+        raise ValueError(f"`out` must be {tuple(x.shape)} {x.dtype} on {x.device}")
+    elif not out.is_contiguous():
+        raise ValueError("`out` must be contiguous")
+    if not ids.numel():
+        return out.zero_()
+    with on_device(x.device):
+        _run(x, w13, w2, ids.contiguous(), weights.contiguous(), workspace, out, combine)
+    return out
+
+
+def _check_workspace(
+    workspace: Workspace, shape: Shape, config: Config, x: torch.Tensor, *, scaled: bool
+) -> None:
+    held = (workspace.shape, workspace.config, workspace.scaled)
+    if held != (shape, config, scaled):
         raise ValueError(
             f"the workspace is for {workspace.shape} with {workspace.config}"
             f" and {'block-scaled' if workspace.scaled else 'plain'} weights, the call is {shape}"
             f" with {config} and {'block-scaled' if scaled else 'plain'} weights"
         )
-    if out is None:
-        out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    elif out.shape != x.shape or out.dtype != x.dtype or not out.is_contiguous():
-        raise ValueError(f"`out` must be contiguous {tuple(x.shape)} {x.dtype}")
-    if not shape.tokens:
-        return out
+    rows = workspace.y
+    if (rows.dtype, rows.device) != (x.dtype, x.device):
+        raise ValueError(
+            f"the workspace is for {rows.dtype} on {rows.device}, x is {x.dtype} on {x.device}"
+        )
 
-    build(workspace.schedule, ids.contiguous())
-    if isinstance(config, HopperConfig):
-        tile = hopper_tile(config)
+
+def on_device(device: torch.device) -> AbstractContextManager[object]:
+    """Make `device` the current one, on which Triton launches, where another one is."""
+    if device.type != "cuda" or device.index == torch.cuda.current_device():
+        return nullcontext()
+    return torch.cuda.device(device)
+
+
+def _run(
+    x: torch.Tensor,
+    w13: Weights,
+    w2: Weights,
+    ids: torch.Tensor,
+    weights: torch.Tensor,
+    workspace: Workspace,
+    out: torch.Tensor,
+    combine: str,
+) -> None:
+    build(workspace.schedule, ids)
+    if isinstance(workspace.config, HopperConfig):
+        tile = hopper_tile(workspace.config)
         hopper_launch.launch(
             tile,
             hopper_launch.descriptors(w13, w2, tile),
@@ -90,12 +130,11 @@ def moe(
             workspace.h,
             workspace.y,
             out,
-            weights.contiguous(),
+            weights,
             torch.cuda.get_device_properties(x.device).multi_processor_count,
         )
     else:
-        portable.run(x, w13, w2, weights.contiguous(), workspace, out, combine)
-    return out
+        portable.run(x, w13, w2, weights, workspace, out, combine)
 
 
 def chosen_config(

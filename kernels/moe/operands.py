@@ -8,15 +8,28 @@ from kernels.backend import BACKEND, Backend
 from kernels.moe.scaled import BlockScaled, Weights
 from kernels.moe.shapes import Shape
 
+# What a bulk tensor copy demands of an address; the gathered rows are copied as many at once.
+ALIGNED_BYTES = 16
+
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
 
 def suits_hopper(x: torch.Tensor, w13: Weights, w2: Weights) -> str | None:
     """Why the Hopper kernel cannot take these operands, or None."""
-    if BACKEND is not Backend.GPU or x.device.type != "cuda":
+    return lacks_hopper(x.device) or unsuited_tensors(x, w13, w2)
+
+
+def lacks_hopper(device: torch.device) -> str | None:
+    """Why the Hopper kernel cannot run on this device, or None."""
+    if BACKEND is not Backend.GPU or device.type != "cuda":
         return "no GPU runs this"
-    if torch.version.hip or torch.cuda.get_device_capability(x.device) != (9, 0):
+    if torch.version.hip or torch.cuda.get_device_capability(device) != (9, 0):
         return "the device is not sm_90"
+    return None
+
+
+def unsuited_tensors(x: torch.Tensor, w13: Weights, w2: Weights) -> str | None:
+    """What the Hopper kernel cannot take in these operands, wherever they lie, or None."""
     if isinstance(w13, BlockScaled) or isinstance(w2, BlockScaled):
         return "block-scaled weights go the portable way"
     if x.dtype not in (torch.bfloat16, torch.float16):
@@ -25,6 +38,8 @@ def suits_hopper(x: torch.Tensor, w13: Weights, w2: Weights) -> str | None:
         return f"hidden {x.shape[1]} or inter {w2.shape[2]} is no multiple of 64"
     if not (x.is_contiguous() and w13.is_contiguous() and w2.is_contiguous()):
         return "an operand is not contiguous"
+    if any(each.data_ptr() % ALIGNED_BYTES for each in (x, w13, w2)):
+        return f"an operand begins at no multiple of {ALIGNED_BYTES} bytes"
     return None
 
 

@@ -1,82 +1,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernels.accuracy import REL_L2_BOUND, poisoned, rel_l2, within
-from kernels.backend import BACKEND
-from kernels.moe.configs import PortableConfig
-from kernels.moe.layer import moe, reserve
-from kernels.moe.reference import moe_reference
-from kernels.moe.routing import KINDS, Routing, draw_routing
+from kernels.accuracy import REL_L2_BOUND, within
+from kernels.moe.layer import reserve
+from kernels.moe.routing import KINDS, Routing
 from kernels.moe.shapes import Shape
-
-DEVICE = BACKEND.device
-SMALL = PortableConfig(16, 16, 16)
-
-
-@dataclass(frozen=True)
-class Operands:
-    x: torch.Tensor
-    w13: torch.Tensor
-    w2: torch.Tensor
-    routing: Routing
-
-    def run(self, **options: object) -> torch.Tensor:
-        out = poisoned(*self.x.shape, dtype=self.x.dtype, device=DEVICE)
-        return moe(
-            self.x, self.w13, self.w2, self.routing.ids, self.routing.weights,
-            **({"config": SMALL, "out": out} | options),  # type: ignore[arg-type]
-        )  # fmt: skip
-
-    def error(self, out: torch.Tensor) -> float:
-        ids, weights = self.routing.ids, self.routing.weights
-        return rel_l2(out, moe_reference(self.x, self.w13, self.w2, ids, weights))
-
-    def distance(self, out: torch.Tensor) -> torch.Tensor:
-        ids, weights = self.routing.ids, self.routing.weights
-        return (out.double() - moe_reference(self.x, self.w13, self.w2, ids, weights)).abs()
-
-    def rounding(self) -> torch.Tensor:
-        """What three roundings may cost each element at most, sums and subnormals with room.
-
-        A relative L2 error is no measure for a few elements, which may cancel.
-        """
-        unit = torch.finfo(self.x.dtype).eps / 2
-        if self.x.dtype == torch.float32:
-            unit = 3e-6  # not roundings but the order of its sums
-        magnitude = torch.zeros(self.x.shape, dtype=torch.float64, device=DEVICE)
-        for expert in range(self.w13.shape[0]):
-            tokens, choices = torch.where(self.routing.ids == expert)
-            products = self.x[tokens].double() @ self.w13[expert].double().t()
-            gate, up = products.chunk(2, dim=1)
-            hidden = (torch.nn.functional.silu(gate) * up).abs()
-            rows = hidden @ self.w2[expert].double().abs().t()
-            weights = self.routing.weights[tokens, choices, None].double().abs()
-            magnitude.index_add_(0, tokens, rows * weights)
-        return 3.1 * unit * magnitude + 1e-6
-
-
-def operands(
-    shape: Shape, kind: str = "uniform", dtype: torch.dtype = torch.float32, seed: int = 0
-) -> Operands:
-    draw = torch.Generator().manual_seed(seed)
-
-    def normal(*size: int, scale: float = 1.0) -> torch.Tensor:
-        return (torch.randn(size, generator=draw) * scale).to(DEVICE, dtype)
-
-    return Operands(
-        normal(shape.tokens, shape.hidden),
-        normal(shape.experts, 2 * shape.inter, shape.hidden, scale=shape.hidden**-0.5),
-        normal(shape.experts, shape.hidden, shape.inter, scale=shape.inter**-0.5),
-        draw_routing(kind, shape.tokens, shape.experts, shape.top_k, seed, DEVICE),
-    )
-
+from tests.kernels.moe.layer_call import DEVICE, SMALL, Operands, operands
 
 SHAPES = [
     Shape(24, 2, 6, 64, 32),
@@ -203,40 +138,3 @@ def test_wide_ids_whose_low_half_names_an_expert_are_dropped() -> None:
 
     assert torch.equal(out, dropped.run())
     assert within(outside.error(out), REL_L2_BOUND[torch.float32])
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"w13": torch.zeros(4, 31, 32)}, "weights do not fit"),
-        ({"w2": torch.zeros(3, 32, 16)}, "weights do not fit"),
-        ({"weights": torch.zeros(10, 3)}, "routing does not fit"),
-        ({"weights": torch.zeros(10, 2).double()}, "float32"),
-        ({"ids": torch.zeros(10, 2)}, "must be integers"),
-        ({"x": torch.zeros(10, 32).half()}, "dtypes"),
-        ({"x": torch.zeros(10)}, "expected x"),
-        ({"combine": "sideways"}, "is not one of ordered, atomic"),
-        ({"out": torch.zeros(10, 31)}, "`out` must be"),
-    ],
-)
-def test_operands_that_do_not_fit_are_named(change: dict[str, object], said: str) -> None:
-    given_operands = operands(Shape(10, 2, 4, 32, 16))
-    call: dict[str, object] = {
-        "x": given_operands.x, "w13": given_operands.w13, "w2": given_operands.w2,
-        "ids": given_operands.routing.ids, "weights": given_operands.routing.weights,
-        "config": SMALL,
-    }  # fmt: skip
-    moved = {
-        name: value.to(DEVICE) if isinstance(value, torch.Tensor) else value
-        for name, value in change.items()
-    }
-
-    with pytest.raises(ValueError, match=said):
-        moe(**(call | moved))  # type: ignore[arg-type]
-
-
-def test_a_workspace_of_another_size_is_refused() -> None:
-    workspace = reserve(Shape(11, 2, 4, 32, 16), SMALL, torch.float32, DEVICE)
-
-    with pytest.raises(ValueError, match="the workspace is for"):
-        operands(Shape(10, 2, 4, 32, 16)).run(workspace=workspace)
