@@ -171,7 +171,7 @@ def combine_kernel(
             mask=kept[:, None] & (col < H)[None, :],
             other=0.0,
         ).to(tl.float32)
-        # A dropped choice adds nothing, not zero times something: its weight may be NaN.
+        # Zeros already where a choice was dropped; the select stays, as it is in what was measured.
         acc += tl.where(kept[:, None], weight[:, None] * y, 0.0)
     tl.store(
         out_ptr + token.to(tl.int64)[:, None] * H + col[None, :],

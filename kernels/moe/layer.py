@@ -9,7 +9,7 @@ import torch
 from kernels.backend import BACKEND, Backend
 from kernels.moe import portable
 from kernels.moe.configs import Config, HopperConfig, choose
-from kernels.moe.operands import shape_of, suits_hopper
+from kernels.moe.operands import check_strides, shape_of, suits_hopper
 from kernels.moe.scaled import BlockScaled, Weights
 from kernels.moe.schedule import build
 from kernels.moe.shapes import Shape
@@ -37,7 +37,8 @@ def moe(
     """Run the layer; see `reference.moe_reference` for its meaning and the operands' shapes.
 
     Args:
-        x: (T, H) bfloat16, float16 or float32; any strides on the portable path.
+        x: (T, H) bfloat16, float16 or float32; any strides on the portable path, as for the
+            weights, but for inner ones that pass 2^31 in a step of K: none below 2^24 does.
         w13, w2: (E, 2 * I, H) and (E, H, I) of the same dtype, or both `BlockScaled`: then x and
             the hidden rows are rounded to e4m3 too, one scale for each 128 columns of a row.
         ids: (T, k) int32 or int64; ids outside [0, E) are dropped.
@@ -68,6 +69,8 @@ def moe(
             unsuited = "it combines in order only"
         if unsuited:
             raise ValueError(f"the Hopper kernel cannot run this: {unsuited}")
+    else:
+        check_strides(x, w13, w2, config.inner)
     if workspace is None:
         workspace = reserve(shape, config, x.dtype, x.device, scaled=scaled)
     else:

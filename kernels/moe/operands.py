@@ -43,6 +43,25 @@ def unsuited_tensors(x: torch.Tensor, w13: Weights, w2: Weights) -> str | None:
     return None
 
 
+def check_strides(x: torch.Tensor, w13: Weights, w2: Weights, inner: int) -> None:
+    """Raise ValueError for inner strides that the portable kernels' 32-bit products cannot hold.
+
+    They multiply such a stride by up to `inner`, one step; rows and experts go by 64 bits.
+    """
+    wide = {} if isinstance(w13, BlockScaled) else {"x": x}
+    wide |= {
+        name: each.values if isinstance(each, BlockScaled) else each
+        for name, each in (("w13", w13), ("w2", w2))
+    }
+    for name, tensor in wide.items():
+        stride = tensor.stride(-1)
+        if stride * inner >= 1 << 31:
+            raise ValueError(
+                f"{name} has an inner stride of {stride}, and {inner} of them pass 2^31;"
+                f" pass {name}.contiguous()"
+            )
+
+
 def shape_of(
     x: torch.Tensor, w13: Weights, w2: Weights, ids: torch.Tensor, weights: torch.Tensor
 ) -> Shape:

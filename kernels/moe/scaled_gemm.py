@@ -25,7 +25,8 @@ def quantise_kernel(
     col = tl.program_id(1) * GROUP + tl.arange(0, GROUP)
     row_ok = row < tokens
     inside = row_ok[:, None] & (col < H)[None, :]
-    x = tl.load(x_ptr + row[:, None] * stride_xt + col[None, :] * stride_xh, mask=inside, other=0.0)
+    x_at = x_ptr + row[:, None] * stride_xt + col[None, :].to(tl.int64) * stride_xh
+    x = tl.load(x_at, mask=inside, other=0.0)
     values, scale = quantise(x.to(tl.float32), NATIVE)
     tl.store(values_ptr + row[:, None] * H + col[None, :], values, mask=inside)
     tl.store(scales_ptr + row * tl.cdiv(H, GROUP) + tl.program_id(1), scale, mask=row_ok)
