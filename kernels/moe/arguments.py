@@ -132,21 +132,24 @@ def call_of(args: argparse.Namespace) -> tuple[Problem, Config]:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise NoSuchCallError(f"no room for the operands of {shape}: {reason}") from error
     chosen = chosen_config(problem.shape, problem.x, problem.w13, problem.w2)
-    return problem, config_of(args, chosen)
+    return problem, config_of(args, chosen, problem)
 
 
-def config_of(args: argparse.Namespace, chosen: Config) -> Config:
+def config_of(args: argparse.Namespace, chosen: Config, problem: Problem) -> Config:
     """The chosen variant with the overrides applied; a path named there starts from its default.
 
     Raises:
-        NoSuchCallError: it cannot run here, or has not what is overridden.
+        NoSuchCallError: it cannot run here or on these operands, or has not what is overridden.
     """
+    from kernels.moe.operands import suits_hopper
     from kernels.moe.workspace import unsuited
 
     config = _overridden(args, chosen)
-    problem = unsuited(config, scaled=args.dtype == "fp8")
-    if problem:
-        raise NoSuchCallError(f"{config} cannot run: {problem}")
+    reason = unsuited(config, scaled=problem.scaled)
+    if reason is None and isinstance(config, HopperConfig):
+        reason = suits_hopper(problem.x, problem.w13, problem.w2)
+    if reason:
+        raise NoSuchCallError(f"{config} cannot run: {reason}")
     return config
 
 

@@ -58,10 +58,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     record("backend", BACKEND.value)
     record("config", str(config))
 
+    from triton.runtime.errors import OutOfResources
+
     from kernels.moe.peers import LostGpuError
 
     try:
         told = compare(problem, config, args.peers, args.rounds, measure_ceilings())
+    except OutOfResources as short:
+        print(f"error: {config} does not fit this device: {short}; nothing was timed")
+        return 2
     except LostGpuError as lost:
         print(f"error: {lost}; nothing was timed")
         record("e2e", None, "us", status="error", note=str(lost))

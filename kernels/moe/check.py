@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kernels.backend import BACKEND, Backend
 from kernels.moe.arguments import (
@@ -24,6 +25,10 @@ from kernels.moe.arguments import (
     say_what_fp8_leaves_open,
 )
 from kernels.timing.record import record
+
+if TYPE_CHECKING:
+    from kernels.moe.configs import Config
+    from kernels.moe.problem import Problem
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from kernels.racecheck import meet_twice
 
         meet_twice()
-    from kernels.moe.checks import LeftOut, all_checks, subject
+    from triton.runtime.errors import OutOfResources
 
     try:
         problem, config = call_of(args)
@@ -50,8 +55,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{problem.shape}, routing {args.routing}, {args.dtype}; {config}")
     record("backend", BACKEND.value)
 
+    try:
+        return 0 if tell_all(problem, config, args.repeats) else 1
+    except OutOfResources as short:
+        print(f"error: {config} does not fit this device: {short}; the check ends here")
+        return 2
+
+
+def tell_all(problem: Problem, config: Config, repeats: int) -> bool:
+    """Make, print and record every check; whether all passed."""
+    from kernels.moe.checks import LeftOut, all_checks, subject
+
     passed = True
-    for verdict in all_checks(subject(problem, config), args.repeats):
+    for verdict in all_checks(subject(problem, config), repeats):
         if isinstance(verdict, LeftOut):
             print(f"skip  {verdict.metric}: {verdict.why}")
             record(verdict.metric, None, status="skipped", note=verdict.why)
@@ -59,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{'ok   ' if verdict.passed else 'WRONG'} {verdict.said}")
         record(verdict.metric, verdict.value)
         passed &= verdict.passed
-    return 0 if passed else 1
+    return passed
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -103,6 +103,7 @@ def tune(
 ) -> tuple[Config, float] | None:
     """The fastest right candidate and its microseconds, or None; tells of every one."""
     import torch
+    from triton.errors import TritonError
 
     from kernels.accuracy import rel_l2, within
     from kernels.moe.layer import moe, reserve
@@ -122,7 +123,7 @@ def tune(
                 workspace=workspace, out=out,
             )  # fmt: skip
             error = rel_l2(out, truth)
-        except (RuntimeError, ValueError) as refused:
+        except (RuntimeError, ValueError, TritonError) as refused:
             print(f"{name}: {config} did not run: {refused}")
             continue
         if not within(error, problem.bound):

@@ -5,9 +5,21 @@ from typing import Any
 
 import pytest
 import torch
+from triton.runtime.errors import OutOfResources
 
 from kernels.backend import BACKEND, Backend
-from kernels.moe import bench, check, checks, handover, peers, races, tune
+from kernels.moe import (
+    bench,
+    check,
+    checks,
+    handover,
+    layer,
+    operands,
+    peers,
+    races,
+    tune,
+    workspace,
+)
 from kernels.moe.checks import Verdict
 from kernels.timing import ceilings
 from kernels.timing.ceilings import Ceilings
@@ -218,6 +230,54 @@ def test_a_call_that_cannot_be_is_refused_in_a_line(
     (line,) = [each for each in capsys.readouterr().out.splitlines() if each.startswith("error: ")]
     assert code == 2
     assert said in line
+
+
+@pytest.mark.parametrize("command", [check, bench])
+@pytest.mark.parametrize(
+    ("arguments", "lacking", "said"),
+    [
+        (["--dtype", "bfloat16"], None, "hidden 32 or inter 16 is no multiple of 64"),
+        (["--dtype", "float32"], None, "torch.float32 is not a 16-bit type"),
+        (["--hidden", "64", "--inter", "64"], "the device is not sm_90", "device is not sm_90"),
+    ],
+)
+def test_a_hopper_variant_that_cannot_take_the_operands_is_refused_in_a_line(
+    command: Any,
+    arguments: list[str],
+    lacking: str | None,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(workspace, "unsuited", lambda config, scaled: None)
+    monkeypatch.setattr(operands, "lacks_hopper", lambda device: lacking)
+
+    code = command.main([*TINY, "--path", "hopper", *arguments])
+
+    (line,) = [each for each in capsys.readouterr().out.splitlines() if each.startswith("error: ")]
+    assert code == 2
+    assert line.startswith("error: HopperConfig(")
+    assert said in line
+
+
+@pytest.mark.parametrize(("command", "asked"), [(check, checks), (bench, layer)])
+def test_a_variant_that_does_not_fit_the_device_is_told_in_a_line(
+    command: Any,
+    asked: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def too_large(*operands: Any, **options: Any) -> torch.Tensor:
+        raise OutOfResources(300_000, 232_448, "shared memory")
+
+    monkeypatch.setattr(asked, "moe", too_large)
+
+    code = command.main([*TINY, "--path", "portable", "--rows", "256", "--stages", "9"])
+
+    (line,) = [each for each in capsys.readouterr().out.splitlines() if each.startswith("error: ")]
+    assert code == 2
+    assert "PortableConfig(rows=256," in line
+    assert "shared memory, Required: 300000, Hardware limit: 232448" in line
 
 
 @pytest.mark.parametrize(
