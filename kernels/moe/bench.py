@@ -6,7 +6,7 @@
 
 The time of ours counts the schedule. Every output timed is checked against float64 afterwards; a
 wrong one has no time. On a CPU the times are the interpreter's: they prove that the program runs,
-and nothing about any GPU.
+and nothing about any GPU. They are printed, and recorded as `not_applicable`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,22 +27,28 @@ from kernels.moe.arguments import (
     count,
     say_what_fp8_leaves_open,
 )
-from kernels.timing.record import record
+from kernels.moe.telling import (
+    OURS,
+    PEER_ERROR_BOUND,
+    leave_out,
+    tell,
+    tell_account,
+    tell_floor,
+    tell_ratio,
+)
+from kernels.timing.record import record, record_time
 
 if TYPE_CHECKING:
     from kernels.moe.configs import Config
     from kernels.moe.problem import Problem
     from kernels.timing.ceilings import Ceilings
-    from kernels.timing.rounds import Samples
 
-OURS = "ours"
 PEERS = ("bf16", "eager", "grouped_mm", "grouped_mm_compiled", "vllm", "sglang", "triton_kernels")
-PEER_ERROR_BOUND = 1e-2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = arguments(argv)
-    print(f"backend {BACKEND.value}: this times {BACKEND.proves}")
+    print(f"backend {BACKEND.value}: what runs is {BACKEND.proves}")
     say_what_fp8_leaves_open(args)
     if BACKEND in (Backend.MODEL, Backend.COMPILE_ONLY):
         print("error: the layer needs Triton and a way to run it; nothing was timed")
@@ -150,8 +156,8 @@ def compare(
     all_well &= all(correct.values())
     scheduled = samples["schedule"]
     print(f"      schedule {scheduled.median_us:.1f} us")
-    record(
-        "schedule", scheduled.median_us, "us",
+    record_time(
+        "schedule", scheduled.median_us,
         samples=scheduled.times_us, timing=scheduled.as_timing() | {"scope": "host_plan"},
     )  # fmt: skip
     if correct[OURS]:
@@ -160,82 +166,6 @@ def compare(
     print(f"      launched: {', '.join(names) or 'nothing on a GPU'}")
     record("kernels", ",".join(names) or "none")
     return Told(correct[OURS], all_well)
-
-
-def leave_out(name: str, status: str, reason: str) -> None:
-    """Record why a peer has no time, and so no ratio."""
-    record(f"e2e.{name}", None, "us", status=status, note=reason)
-    record(f"ratio.{name}", None, "1", status=status, note=reason)
-
-
-def tell(name: str, samples: Samples, out: object, truth: object, bound: float) -> bool:
-    """Print and record one implementation's time, if its output is right."""
-    import torch
-
-    from kernels.accuracy import rel_l2, within
-    from kernels.timing.evidence import output_hash
-
-    assert isinstance(out, torch.Tensor)
-    assert isinstance(truth, torch.Tensor)
-    error = rel_l2(out, truth)
-    metric = "e2e" if name == OURS else f"e2e.{name}"
-    check = {"rel_l2": error if error == error else None, "output_sha256": output_hash(out)}
-    if not within(error, bound):
-        print(f"WRONG {name}: relative L2 error {error:.3e}, bound {bound:.0e}: no time")
-        record(metric, None, "us", check=check, status="error", note=f"rel_l2 {error}")
-        return False
-    print(
-        f"ok    {name}: {samples.median_us:.1f} us median, {samples.min_us:.1f} fastest of"
-        f" {len(samples.times_us)}; relative L2 error {error:.2e}"
-    )
-    record(
-        metric, samples.median_us, "us", samples=samples.times_us,
-        timing=samples.as_timing() | {"scope": "e2e"}, check=check,
-    )  # fmt: skip
-    if name == OURS:
-        record("rel_l2", error)
-    return True
-
-
-def tell_ratio(name: str, samples: Mapping[str, Samples], wrong: Sequence[str]) -> None:
-    """Print and record our time by a peer's, unless one of them computed something else."""
-    if wrong:
-        reason = f"the output of {' and '.join(wrong)} is wrong"
-        print(f"      ours / {name}: none, {reason}")
-        record(f"ratio.{name}", None, "1", status="error", note=reason)
-        return
-    ratio = samples[OURS].ratio_to(samples[name])
-    print(f"      ours / {name}: {ratio:.3f}")
-    record(f"ratio.{name}", ratio, "1")
-
-
-def tell_floor(problem: Problem, samples: Samples, ceilings: Ceilings | None) -> bool:
-    """Compare with what the operations and bytes need at this run's own ceilings."""
-    if ceilings is None:
-        return True
-    faster = problem.product_rate
-    floor_us = problem.shape.floor_us(
-        problem.active_experts,
-        problem.x.itemsize,
-        faster * ceilings.flops_per_s,
-        ceilings.bytes_per_s,
-        problem.weight_bytes,
-    )
-    fraction = floor_us / samples.median_us
-    print(
-        f"      floor {floor_us:.1f} us ({ceilings.flops_per_s / 1e12:.0f} TFLOP/s cold x {faster},"
-        f" {ceilings.sustained_flops_per_s / 1e12:.0f} sustained,"
-        f" {ceilings.bytes_per_s / 1e12:.2f} TB/s); fraction reached {fraction:.3f}"
-    )
-    record("ceiling.flops", ceilings.flops_per_s / 1e12, "TFLOP/s")
-    record("ceiling.bytes", ceilings.bytes_per_s / 1e12, "TB/s")
-    record("floor", floor_us, "us")
-    if fraction > 1.02:
-        print("WRONG faster than the floor: the time does not count all of the work")
-        record("fraction", None, "1", status="error", note=f"{fraction:.3f}: faster than the floor")
-        return False
-    record("fraction", fraction, "1")
-    return True
 
 
 def split(problem: Problem, config: Config, rounds: int) -> None:
@@ -256,27 +186,22 @@ def split(problem: Problem, config: Config, rounds: int) -> None:
     total = sum(medians.values())
     for name, value in medians.items():
         print(f"      stage {name}: {value:.1f} us")
-        record(f"stage.{name}", value, "us", samples=parts[name])
+        record_time(f"stage.{name}", value, samples=parts[name])
     for kind, group in (("stage", controls), ("whole", whole)):
         for name in (each.name for each in group):
             taken = samples[name]
             print(f"      control {name}: {taken.median_us:.1f} us")
-            record(f"{kind}.{name}", taken.median_us, "us", samples=taken.times_us)
+            record_time(f"{kind}.{name}", taken.median_us, samples=taken.times_us)
     unattributed = end_to_end - total
     print(
         f"      stages sum to {total:.1f} us, one after the other they take {end_to_end:.1f} us;"
         f" unattributed {unattributed:+.1f} us ({unattributed / end_to_end:+.1%})"
     )
-    record("stage.sum", total, "us")
-    record("stage.e2e", end_to_end, "us", samples=parts["e2e"])
-    record("stage.unattributed", unattributed / end_to_end, "1")
+    record_time("stage.sum", total)
+    record_time("stage.e2e", end_to_end, samples=parts["e2e"])
+    record_time("stage.unattributed", unattributed / end_to_end, "1")
     if isinstance(config, HopperConfig):
-        spent = stages.account(problem, config)
-        told = spent.stages | {"between": spent.between_us, "idle": spent.idle_us}
-        shares = ", ".join(f"{name} {value:.1f}" for name, value in told.items())
-        print(f"      merged, SM time of {spent.total_us:.1f} us: {shares}")
-        for name, value in told.items():
-            record(f"sm_time.{name}", value, "us")
+        tell_account(stages.account(problem, config))
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:

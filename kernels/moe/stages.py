@@ -177,12 +177,14 @@ class Account:
 
     `stages` is time inside items of each kind, waits for other programs included; `between` the
     gaps from one item to the next, `idle` from a program's last item to the end of the launch.
+    `full` programs left no room in their trace: of what they ran after it nothing is known.
     """
 
     total_us: float
     stages: dict[str, float]
     between_us: float
     idle_us: float
+    full: int
 
 
 def account(problem: Problem, config: HopperConfig) -> Account:
@@ -218,7 +220,8 @@ def add_up(trace: torch.Tensor) -> Account:
     last = torch.where(there, end, start).amax(dim=1)
     idle = float((finish - last).sum()) / programs / 1e3
     total = float(finish - start) / 1e3
-    return Account(total, stages, total - sum(stages.values()) - idle, idle)
+    full = int(there[:, -1].sum())
+    return Account(total, stages, total - sum(stages.values()) - idle, idle, full)
 
 
 def median_of(times: dict[str, list[float]]) -> dict[str, float]:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from kernels.backend import BACKEND, Backend
+
 METRIC = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")
 
 Value = float | int | str | bool | None
@@ -50,6 +52,21 @@ def record(
         status=status,
         note=note,
     )
+
+
+def record_time(metric: str, value: float, unit: str = "us", **rest: Any) -> None:
+    """Record what was timed, or a ratio of it: of compiled kernels only.
+
+    What interpreting their source on a CPU takes answers no prediction of a time, so it has the
+    status `not_applicable`, and stands in the note; `rest` as for `record`, without samples then.
+    """
+    if BACKEND is Backend.GPU:
+        record(metric, value, unit, **rest)
+        return
+    rest.pop("samples", None)
+    shown = f"{value:.6g} {'' if unit == '1' else unit}".rstrip()
+    note = f"{shown} in the interpreter, on a CPU: no kernel was timed"
+    record(metric, None, unit, status="not_applicable", note=note, **rest)
 
 
 def _sink() -> Callable[..., None]:

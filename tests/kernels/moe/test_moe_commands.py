@@ -32,6 +32,13 @@ def recorded(text: str) -> dict[str, Any]:
     return {line["metric"]: line for line in lines}
 
 
+def was_timed(row: dict[str, Any]) -> bool:
+    """Whether a record holds a time: on a CPU the interpreter's, which is no kernel's."""
+    if BACKEND is Backend.GPU:
+        return row["status"] == "ok" and row["value"] != 0
+    return row["status"] == "not_applicable" and "in the interpreter, on a CPU" in row["note"]
+
+
 def test_check_passes_and_says_what_it_proves(capsys: pytest.CaptureFixture[str]) -> None:
     code = check.main([*TINY, "--repeats", "1"])
 
@@ -81,11 +88,12 @@ def test_bench_times_checks_and_splits(capsys: pytest.CaptureFixture[str]) -> No
     told = recorded(said)
     assert code == 0
     assert BACKEND.proves in said
-    assert len(told["e2e"]["samples"]) == 1
+    assert was_timed(told["e2e"])
     assert len(told["e2e"]["check"]["output_sha256"]) == 64
     assert told["e2e.vllm"]["status"] == "skipped"
-    assert told["ratio.eager"]["value"] > 0
+    assert was_timed(told["ratio.eager"])
     stages = {name for name in told if name.startswith("stage.")}
+    assert all(was_timed(told[name]) for name in stages)
     assert stages >= {"stage.schedule", "stage.layer0", "stage.layer1", "stage.combine"}
 
 
@@ -100,8 +108,8 @@ def test_bench_of_block_scaled_weights_has_16_bit_peers_and_its_own_stage(
     assert code == 0
     assert told["e2e"]["check"]["rel_l2"] < 5e-3
     assert told["e2e.bf16"]["check"]["rel_l2"] < 1e-2
-    assert told["ratio.bf16"]["value"] > 0
-    assert told["stage.quantise"]["value"] > 0
+    assert was_timed(told["ratio.bf16"])
+    assert was_timed(told["stage.quantise"])
 
 
 def test_bench_gives_a_wrong_output_no_time(
@@ -121,7 +129,7 @@ def test_bench_gives_a_wrong_output_no_time(
     assert not [metric for metric in told if metric.startswith("stage.")]
     assert told["e2e"]["value"] is None
     assert told["e2e"]["status"] == "error"
-    assert told["e2e.eager"]["status"] == "ok"
+    assert was_timed(told["e2e.eager"])
     assert told["ratio.eager"]["value"] is None
     assert told["ratio.eager"]["note"] == "the output of ours is wrong"
     assert "fraction" not in told
@@ -141,7 +149,7 @@ def test_bench_compares_with_no_peer_that_is_wrong(
     assert code == 1
     assert told["e2e.eager"]["status"] == told["ratio.eager"]["status"] == "error"
     assert told["ratio.eager"]["note"] == "the output of eager is wrong"
-    assert told["ratio.grouped_mm"]["value"] > 0
+    assert was_timed(told["ratio.grouped_mm"])
 
 
 def test_a_check_that_says_nothing_of_this_call_is_told_as_left_out(

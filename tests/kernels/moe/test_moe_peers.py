@@ -266,8 +266,7 @@ def test_a_failing_peer_is_an_error_and_costs_the_others_nothing(
     assert told["e2e.bf16"]["status"] == "error"
     assert told["e2e.bf16"]["note"].startswith("OSError")
     assert told["ratio.bf16"]["note"] == told["e2e.bf16"]["note"]
-    assert told["e2e"]["value"] > 0
-    assert told["e2e.eager"]["value"] > 0
+    assert told["e2e"]["status"] == told["e2e.eager"]["status"] != "error"
     assert "Traceback" in err
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 
@@ -9,6 +11,7 @@ from kernels.moe.problem import draw_problem
 from kernels.moe.scaled import DTYPE as SCALED
 from kernels.moe.shapes import Shape
 from kernels.moe.stages import add_up, split_in_place, staged
+from kernels.moe.telling import tell_account
 
 
 def test_an_account_adds_up_to_the_whole_launch() -> None:
@@ -25,6 +28,23 @@ def test_an_account_adds_up_to_the_whole_launch() -> None:
     assert spent.stages == {"layer0": 3.0, "layer1": 2.25, "combine": 1.5}
     assert spent.idle_us == 1.0
     assert spent.between_us == pytest.approx(0.25)
+    assert spent.full == 0
+
+
+def test_an_account_of_a_full_trace_is_not_told_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    trace = torch.zeros(3, 2, 3, dtype=torch.int64)
+    trace[:, 0] = torch.tensor([1000, 4000, 1])
+    trace[1, 1] = torch.tensor([4000, 9000, 3])
+
+    tell_account(add_up(trace))
+    said = capsys.readouterr().out
+    trace[1, 1] = 0
+    tell_account(add_up(trace))
+
+    told = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    assert "merged, SM time: none, 1 programs filled the 512 items that are traced" in said
+    assert {(row["value"], row["status"]) for row in told} == {(None, "not_applicable")}
+    assert "merged, SM time of 3.0 us: layer0 3.0, layer1 0.0" in capsys.readouterr().out
 
 
 def test_stages_compute_what_the_whole_does() -> None:

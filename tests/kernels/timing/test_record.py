@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from kernels.timing.record import record
+from kernels.backend import Backend
+from kernels.timing import record as record_module
+from kernels.timing.record import record, record_time
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -21,6 +23,32 @@ def test_alone_it_prints_one_json_line(capsys: pytest.CaptureFixture[str]) -> No
         "metric": "e2e", "value": 12.5, "unit": "us",
         "samples": [12.0, 13.0], "point": {"tokens": 8}, "status": "ok",
     }  # fmt: skip
+
+
+def test_a_time_of_a_compiled_kernel_is_recorded_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(record_module, "BACKEND", Backend.GPU)
+
+    record_time("e2e", 12.5, samples=[12.5], timing={"mode": "graph"})
+
+    line = printed(capsys)
+    assert (line["value"], line["unit"], line["status"]) == (12.5, "us", "ok")
+    assert (line["samples"], line["timing"]) == ([12.5], {"mode": "graph"})
+
+
+def test_a_time_of_the_interpreter_is_no_value(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(record_module, "BACKEND", Backend.INTERPRETER)
+
+    record_time("e2e", 12.5, samples=[12.5], check={"rel_l2": 0.0})
+
+    line = printed(capsys)
+    assert (line["value"], line["status"]) == (None, "not_applicable")
+    assert line["note"] == "12.5 us in the interpreter, on a CPU: no kernel was timed"
+    assert "samples" not in line
+    assert line["check"] == {"rel_l2": 0.0}
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
