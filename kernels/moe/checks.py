@@ -103,21 +103,28 @@ def rounding(checked: Subject) -> Verdict:
 
 
 def isolation(checked: Subject) -> Verdict | LeftOut:
-    """NaN and infinity in one token must reach that token's output and no other."""
-    x = checked.problem.x
+    """NaN and infinity in one token must reach all of that token's output, and no other."""
+    x, ids = checked.problem.x, checked.problem.ids
     if x.shape[0] < 2:
         return LeftOut("isolated", "there is no other token that one's NaN could reach")
+    # A token without an expert is zero whatever it holds.
+    routed = ((ids >= 0) & (ids < checked.problem.shape.experts)).any(1).nonzero().flatten()
+    if not len(routed):
+        return LeftOut("isolated", "no token goes to an expert, so none's NaN has an output")
     clean = checked.run()
-    spoilt = x.shape[0] // 2
+    spoilt = int(routed[len(routed) // 2])
     kept = x[spoilt : spoilt + 1].clone()
     x[spoilt : spoilt + 1] = float("nan")
     x[spoilt : spoilt + 1, 0] = float("inf")
     out = checked.run()
     x[spoilt : spoilt + 1] = kept
     others = torch.arange(x.shape[0], device=out.device) != spoilt
-    same = torch.equal(out[others], clean[others])
-    said = f"NaN in one token leaves the bits of {int(others.sum())} others alone"
-    return Verdict("isolated", same, same, said)
+    told = f"NaN in one token leaves the bits of {int(others.sum())} others alone"
+    if not torch.equal(out[others], clean[others]):
+        return Verdict("isolated", False, False, f"not so: {told}")
+    if not out[spoilt].isnan().all():
+        return Verdict("isolated", False, False, "NaN in one token is lost on the way")
+    return Verdict("isolated", True, True, f"{told}, and reaches its own")
 
 
 def table(checked: Subject) -> Verdict | LeftOut:

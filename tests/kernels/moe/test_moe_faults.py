@@ -11,11 +11,21 @@ import pytest
 import torch
 
 from kernels.moe import checks, grouped_gemm, layer, portable, scaled_gemm, table_check
-from kernels.moe.checks import Verdict, accuracy, isolation, subject, table
+from kernels.moe.checks import (
+    LeftOut,
+    Subject,
+    Verdict,
+    accuracy,
+    isolation,
+    reproducible,
+    subject,
+    table,
+)
 from kernels.moe.configs import PortableConfig
 from kernels.moe.problem import draw_problem
 from kernels.moe.scaled import DTYPE as SCALED
 from kernels.moe.shapes import Shape
+from kernels.moe.workspace import Workspace
 
 FAULTS = {
     "off_by_one_row": (
@@ -117,9 +127,9 @@ def test_a_broken_block_scaled_kernel_is_caught(
 def test_the_same_problem_passes_unbroken(
     shape: Shape, dtype: torch.dtype, config: PortableConfig
 ) -> None:
-    right = subject(draw_problem(shape, "uniform", dtype, seed=1), config)
+    unbroken = subject(draw_problem(shape, "uniform", dtype, seed=1), config)
 
-    for verdict in (accuracy(right), isolation(right), table(right)):
+    for verdict in (accuracy(unbroken), isolation(unbroken), table(unbroken)):
         assert isinstance(verdict, Verdict)
         assert verdict.passed, verdict.said
 
@@ -127,40 +137,108 @@ def test_the_same_problem_passes_unbroken(
 RIGHT = (Shape(22, 3, 4, 50, 34), torch.float32, PortableConfig(16, 16, 16))
 
 
+def right() -> Subject:
+    shape, dtype, config = RIGHT
+    return subject(draw_problem(shape, "uniform", dtype, seed=1), config)
+
+
 def test_a_token_that_reaches_another_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each output row with a trace of the middle token's input, which no finite run shows."""
-    shape, dtype, config = RIGHT
 
     def leaking(x: torch.Tensor, *operands: Any, out: torch.Tensor, **options: Any) -> torch.Tensor:
         layer.moe(x, *operands, out=out, **options)
-        return out.add_(x[shape.tokens // 2, 0] * 0)
+        return out.add_(x[RIGHT[0].tokens // 2, 0] * 0)
 
-    checked = subject(draw_problem(shape, "uniform", dtype, seed=1), config)
     monkeypatch.setattr(checks, "moe", leaking)
 
-    assert accuracy(checked).passed
+    assert accuracy(right()).passed
+    assert_not_isolated(right(), "others alone")
+
+
+@pytest.mark.parametrize("columns", [slice(None), slice(-1, None)], ids=["all", "the_last"])
+def test_a_token_whose_nan_is_lost_is_caught(
+    columns: slice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cleaning(*operands: Any, out: torch.Tensor, **options: Any) -> torch.Tensor:
+        layer.moe(*operands, out=out, **options)
+        out[:, columns].nan_to_num_()
+        return out
+
+    monkeypatch.setattr(checks, "moe", cleaning)
+
+    assert accuracy(right()).passed
+    assert_not_isolated(right(), "lost on the way")
+
+
+def test_the_token_that_is_spoilt_has_an_expert() -> None:
+    some, none = right(), right()
+    some.problem.ids[: RIGHT[0].tokens - 1] = -1
+    none.problem.ids.fill_(RIGHT[0].experts)
+
+    verdict, left_out = isolation(some), isolation(none)
+
+    assert isinstance(verdict, Verdict)
+    assert verdict.passed
+    assert isinstance(left_out, LeftOut)
+
+
+def assert_not_isolated(checked: Subject, why: str) -> None:
     verdict = isolation(checked)
     assert isinstance(verdict, Verdict)
     assert not verdict.passed
+    assert why in verdict.said
 
 
-def test_rows_that_nobody_writes_are_poisoned_before_every_run() -> None:
-    shape, dtype, config = RIGHT
-    checked = subject(draw_problem(shape, "uniform", dtype, seed=1), config)
-    checked.workspace.h.fill_(1.0)  # type: ignore[union-attr]
-    checked.workspace.y.fill_(1.0)
+def test_every_run_begins_with_a_poisoned_workspace_and_output(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = []
 
-    checked.workspace.poison()
+    def watched(
+        *operands: Any, workspace: Workspace, out: torch.Tensor, **options: Any
+    ) -> torch.Tensor:
+        assert isinstance(workspace.h, torch.Tensor)
+        found.append([bool(rows.isnan().all()) for rows in (workspace.h, workspace.y, out)])
+        return layer.moe(*operands, workspace=workspace, out=out, **options)
 
-    assert torch.isnan(checked.workspace.h).all()  # type: ignore[arg-type]
-    assert torch.isnan(checked.workspace.y).all()
-    assert torch.isnan(checked.fresh_output()).all()
+    monkeypatch.setattr(checks, "moe", watched)
+    checked = right()
+
+    for _ in range(2):
+        checked.run()
+
+    assert found == [[True] * 3] * 2
+
+
+@pytest.mark.parametrize("other", [0, 1, 2, 3])
+def test_one_run_of_other_bits_is_caught(other: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+
+    def changing(*operands: Any, out: torch.Tensor, **options: Any) -> torch.Tensor:
+        layer.moe(*operands, out=out, **options)
+        if len(ran) == other:
+            out[-1, -1] = torch.nextafter(out[-1, -1], torch.ones_like(out[-1, -1]) * 1e9)
+        ran.append(other)
+        return out
+
+    monkeypatch.setattr(checks, "moe", changing)
+
+    verdict = reproducible(right(), repeats=3)
+
+    assert not verdict.passed
+    assert verdict.value is False
+
+
+def test_runs_of_the_same_bits_are_counted_and_pass() -> None:
+    verdict = reproducible(right(), repeats=2)
+
+    assert verdict.passed
+    assert verdict.said == "3 runs give the same bits"
 
 
 @pytest.mark.parametrize("found", ["check_rows", "check_tiles", "check_items"])
 def test_each_part_of_the_table_is_looked_at(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    shape, dtype, config = RIGHT
-    checked = subject(draw_problem(shape, "uniform", dtype, seed=1), config)
+    checked = right()
     checked.run()
     monkeypatch.setattr(table_check, found, lambda *of: [f"{found} found something"])
 
