@@ -5,13 +5,16 @@ import json
 import pytest
 import torch
 
-from kernels.accuracy import REL_L2_BOUND, rel_l2, within
+from kernels.accuracy import REL_L2_BOUND, poisoned, rel_l2, within
+from kernels.moe import portable
 from kernels.moe.configs import PortableConfig
 from kernels.moe.problem import draw_problem
 from kernels.moe.scaled import DTYPE as SCALED
+from kernels.moe.scaled import BlockScaled, quantise_groups
 from kernels.moe.shapes import Shape
 from kernels.moe.stages import add_up, split_in_place, staged
 from kernels.moe.telling import tell_account
+from kernels.moe.workspace import with_hidden
 
 
 def test_an_account_adds_up_to_the_whole_launch() -> None:
@@ -67,3 +70,31 @@ def test_stages_of_block_scaled_weights_begin_with_rounding() -> None:
 
     assert list(times) == ["schedule", "quantise", "layer0", "layer1", "combine", "e2e"]
     assert within(rel_l2(separate.out, problem.reference()), REL_L2_BOUND[torch.bfloat16])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "config"),
+    [(torch.float32, PortableConfig(16, 16, 16)), (SCALED, PortableConfig(16, 128, 64))],
+    ids=["plain", "block_scaled"],
+)
+def test_without_its_activation_layer_0_gives_gate_and_then_up(
+    dtype: torch.dtype, config: PortableConfig
+) -> None:
+    shape = Shape(12, 2, 3, 140, 20)
+    problem = draw_problem(shape, "uniform", dtype, seed=0)
+    separate = staged(problem, config)
+    wide = poisoned(24, 2 * shape.inter, dtype=torch.float32, device=problem.x.device)
+    unactivated = with_hidden(separate.workspace, wide)
+    separate.run()
+
+    portable.gate_up(problem.x, problem.w13, unactivated, activate=False)
+
+    table = separate.workspace.schedule
+    x, w13 = problem.x.double(), problem.w13
+    if isinstance(w13, BlockScaled):
+        x = quantise_groups(problem.x).dequantised(torch.float64)
+    for row, choice in enumerate(table.choice_of_row.tolist()):
+        expert = int(problem.ids.flatten()[choice])
+        weights = w13.expert(expert, x.dtype) if isinstance(w13, BlockScaled) else w13[expert]
+        right = x[choice // shape.top_k] @ weights.double().t()
+        torch.testing.assert_close(wide[row].double(), right, rtol=1e-2, atol=1e-2)
