@@ -28,6 +28,8 @@ class Schedule:
         totals: (5,) tiles; where the items of layer 0, of layer 1 and of the combination begin;
             and where all items end.
         counts: (blocks, experts rounded up) int16, rows of each expert in a block of choices.
+        ranks: (T * k,) how many choices before it in its block go to the same expert; written, and
+            read, only where there are more than FEW_CHOICES.
         signals: counters of the persistent kernel, zero when the table is built: 8 cursors, 8
             counts of finished tiles by part, one count of finished columns a tile.
     """

@@ -67,8 +67,7 @@ def sums_of(
 
     `words_ptr` points to pairs of 16-bit counts. Both sums go through the program as halves of an
     int64; PACKED, for less than 2^16 choices, keeps the pairs in one as well. Every program begins
-    with another block, so as not to ask one part of the L2 all at once; it shows little, 2 % at 256
-    experts.
+    with another block, so as not to ask one part of the L2 all at once; little is seen of it.
     """
     pair = tl.arange(0, EXPERTS // 2)
     low = tl.zeros((BLOCKS, EXPERTS // 2), tl.int64)
