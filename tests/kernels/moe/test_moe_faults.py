@@ -212,7 +212,7 @@ def test_every_run_begins_with_a_poisoned_workspace_and_output(
 
 @pytest.mark.parametrize("other", [0, 1, 2, 3])
 def test_one_run_of_other_bits_is_caught(other: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = []
+    ran: list[int] = []
 
     def changing(*operands: Any, out: torch.Tensor, **options: Any) -> torch.Tensor:
         layer.moe(*operands, out=out, **options)
