@@ -21,7 +21,7 @@ _CHARACTERS = 100
 
 
 class BeyondBounds(MarkedYAMLError):
-    """YAML that is well written and asks for too much; `problem_mark` is where it does."""
+    """YAML that is well written and asks for more than is read here, at `problem_mark`."""
 
     def __init__(self, what: str, expected: str, fix: str, mark: Any) -> None:
         super().__init__(None, None, what, mark)

@@ -1,7 +1,8 @@
 """The reader of YAML 1.2 behind every file that a person writes: each refusal has its place.
 
 ruamel.yaml lets what Python's own conversions say of a malformed value through without a place:
-KeyError for `!!bool x`, IndexError for `0x_`. Here they become errors with a mark, as its own are.
+KeyError for `!!bool x`, IndexError for `0x_`, AssertionError for a key that stands twice in an
+`!!omap`. Here they become errors with a mark, as its own are.
 """
 
 from __future__ import annotations
@@ -11,18 +12,45 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import RoundTripConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.scanner import RoundTripScanner
 
-from orchestrator.spec.bounds import Bounded
+from orchestrator.spec.bounds import BeyondBounds, Bounded
 
-_CONVERSIONS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_CONVERSIONS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+_VERSIONS = ((1, 1), (1, 2))
 
 
 def reader() -> YAML:
     """A reader that knows places. It raises YAMLError only, of which BeyondBounds is one."""
     made = YAML(typ="rt", pure=True)
+    made.Scanner = _Scanner
     made.Composer = _Composer
     made.Constructor = _Constructor
     return made
+
+
+class _Scanner(RoundTripScanner):
+    def scan_yaml_directive_value(self, start_mark: Any) -> Any:
+        try:
+            version = super().scan_yaml_directive_value(start_mark)
+        except ValueError:
+            version = None  # thousands of digits
+        if version not in _VERSIONS:
+            asked = "YAML {}.{}".format(*version) if version else "a YAML that is not known"
+            raise BeyondBounds(
+                f"the file asks for {asked}",
+                "YAML 1.2, or 1.1",
+                "write `%YAML 1.2`, or remove this line",
+                start_mark,
+            )
+        return version
 
 
 class _Composer(Bounded):

@@ -54,6 +54,15 @@ def test_aliases_that_name_billions_are_a_finding_of_their_own_file_alone(projec
     assert "laughs.yaml:8:1: error[unparsed-file]" in gate.text
 
 
+def test_a_yaml_that_is_not_read_is_a_finding_of_its_own_file_alone(project: Path) -> None:
+    (project / "new.yaml").write_text(f"%YAML 1.3\n---\n{EXPERIMENT}", "utf-8")
+
+    assert check_experiment(project / "exp.yaml").errors == 0
+    gate = check_experiment(project / "new.yaml")
+    assert gate.errors == 1
+    assert "new.yaml:1:1: error[unparsed-file]" in gate.text
+
+
 def test_error_in_imported_code_stops_the_run(project: Path) -> None:
     (project / "app" / "model.py").write_text(BAD, "utf-8")
 

@@ -113,6 +113,7 @@ def test_what_is_not_yaml_is_an_error_with_a_line(text: str) -> None:
         ("2026-02-03T99:00:00Z", "`2026-02-03T99:00:00Z` is no timestamp"),
         ("9" * 5000, f"`{'9' * 40}` is no int"),
         ('"\\U99999999"', "no character: "),
+        ("!!omap [a: 1, a: 2]", "a sequence is no omap"),
         ("{? [[b]] : 1}", "a key of this mapping is made of lists or mappings"),
     ],
 )

@@ -1,7 +1,11 @@
-"""Merge keys: read as YAML 1.1 has them, at the same cost for each."""
+"""Which YAML is read, and merge keys: read as YAML 1.1 has them, at the same cost for each."""
 
 from __future__ import annotations
 
+import pytest
+
+from orchestrator.errors import SpecError
+from orchestrator.spec.document import parse
 from orchestrator.spec.reader import reader
 
 MERGED = """
@@ -29,3 +33,28 @@ def test_a_base_does_not_remember_who_took_it_over() -> None:
     read = reader().load(MERGED)
 
     assert read["x-base"]._ref == []
+
+
+@pytest.mark.parametrize(("version", "value"), [("1.1", True), ("1.2", "on")])
+def test_a_file_may_say_which_yaml_it_is(version: str, value: object) -> None:
+    assert parse(f"%YAML {version}\n---\na: on\n", "e.yaml").data == {"a": value}
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        ("1.0", "asks for YAML 1.0"),
+        ("1.3", "asks for YAML 1.3"),
+        ("2.0", "asks for YAML 2.0"),
+        (f"1.{'9' * 5000}", "asks for a YAML that is not known"),
+    ],
+)
+def test_a_yaml_that_is_not_read_is_named_with_its_place(version: str, words: str) -> None:
+    with pytest.raises(SpecError) as told:
+        parse(f"# first\n%YAML {version}\n---\na: 1\n", "e.yaml")
+
+    (problem,) = told.value.problems
+    assert words in problem.what
+    assert (problem.line, problem.column) == (2, 1)
+    assert problem.expected == "YAML 1.2, or 1.1"
+    assert problem.fix
