@@ -12,7 +12,8 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import RoundTripConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.scanner import RoundTripScanner
+from ruamel.yaml.parser import Parser, RoundTripParser
+from ruamel.yaml.scanner import RoundTripScanner, Scanner
 
 from orchestrator.spec.bounds import BeyondBounds, Bounded
 
@@ -31,12 +32,23 @@ def reader() -> YAML:
     """A reader that knows places. It raises YAMLError only, of which BeyondBounds is one."""
     made = YAML(typ="rt", pure=True)
     made.Scanner = _Scanner
+    made.Parser = _Parser
     made.Composer = _Composer
     made.Constructor = _Constructor
     return made
 
 
 class _Scanner(RoundTripScanner):
+    """Passes over comments, which only a writer needs: each was added to all those before it."""
+
+    check_token = Scanner.check_token
+    peek_token = Scanner.peek_token
+    get_token = Scanner.get_token
+
+    def scan_to_next_token(self) -> None:
+        while super().scan_to_next_token() is not None:
+            pass
+
     def scan_yaml_directive_value(self, start_mark: Any) -> Any:
         try:
             version = super().scan_yaml_directive_value(start_mark)
@@ -51,6 +63,10 @@ class _Scanner(RoundTripScanner):
                 start_mark,
             )
         return version
+
+
+class _Parser(RoundTripParser):
+    move_token_comment = Parser.move_token_comment
 
 
 class _Composer(Bounded):
