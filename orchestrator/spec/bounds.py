@@ -2,10 +2,13 @@
 
 A few lines of aliases of aliases name billions of values, and a few thousand brackets are deeper
 than Python may recurse. Both are counted while the nodes are made, before anything walks them.
+A whole number has its bound too: beyond 4300 digits Python does not write it, and beyond 308 it
+compares with no measured value.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +19,11 @@ from ruamel.yaml.events import AliasEvent
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 100
 MAX_VALUES = 500_000
+# Less than a float holds, so that sums of two and other units of it are still numbers.
+MAX_DIGITS = 300
+_BEYOND_DIGITS = 10**MAX_DIGITS
+# More than such a number has in any base; in base 60, longer ones take minutes to convert.
+_LONGEST_WHOLE = 2000
 # So many characters of one text count as a value: an alias repeats a long text as cheaply as `a`.
 _CHARACTERS = 100
 
@@ -89,6 +97,25 @@ class Bounded(Composer):
                 mark,
             )
         return known[1]
+
+
+def whole(node: Any, convert: Callable[[Any], Any]) -> Any:
+    """The whole number that a node holds."""
+    if node.id == "scalar" and len(node.value) > _LONGEST_WHOLE:
+        raise _too_large(node)
+    number = convert(node)
+    if abs(number) >= _BEYOND_DIGITS:
+        raise _too_large(node)
+    return number
+
+
+def _too_large(node: Any) -> BeyondBounds:
+    return BeyondBounds(
+        f"the whole number `{node.value[:40]}...` is too large",
+        f"at most {MAX_DIGITS} digits",
+        "quote it if it is meant as text",
+        node.start_mark,
+    )
 
 
 def _too_deep(mark: Any) -> BeyondBounds:

@@ -15,7 +15,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.parser import Parser, RoundTripParser
 from ruamel.yaml.scanner import RoundTripScanner, Scanner
 
-from orchestrator.spec.bounds import BeyondBounds, Bounded
+from orchestrator.spec.bounds import BeyondBounds, Bounded, whole
 
 _CONVERSIONS = (
     ArithmeticError,
@@ -103,6 +103,12 @@ class _Constructor(RoundTripConstructor):
             # nobody changes what is read here, and thousands would take hours.
             base._ref.clear()
         return made
+
+    def construct_yaml_int(self, node: Any) -> Any:
+        return whole(node, super().construct_yaml_int)
+
+
+_Constructor.add_constructor("tag:yaml.org,2002:int", _Constructor.construct_yaml_int)
 
 
 def _no_value(node: Any) -> MarkedYAMLError:

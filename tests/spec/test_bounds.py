@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import Problem, SpecError
-from orchestrator.spec.bounds import MAX_DEPTH, MAX_VALUES
+from orchestrator.spec.bounds import MAX_DEPTH, MAX_DIGITS, MAX_VALUES
 from orchestrator.spec.document import parse
 from orchestrator.spec.expand import prepare
 from orchestrator.spec.hosts import load_hosts
@@ -140,3 +140,45 @@ def test_an_alias_inside_what_it_names_is_refused(text: str) -> None:
 
 def test_a_name_given_twice_means_the_nearest_above() -> None:
     assert parse("x-a: &e [1]\nb: *e\nx-c: &e [2]\nd: *e\n", "e.yaml").data == {"b": [1], "d": [2]}
+
+
+HUGE = {
+    "hexadecimal": f"0x{'F' * 5000}",
+    "negative": f"-0x{'f' * 5000}",
+    "octal": f"0o{'7' * 6000}",
+    "binary": f"0b{'1' * 20_000}",
+    "decimal": "9" * 5000,
+    "no float": "9" * 400,
+    "one too large": f"1{'0' * MAX_DIGITS}",
+}
+
+
+@pytest.mark.parametrize("written", HUGE.values(), ids=HUGE)
+@pytest.mark.parametrize(
+    "where", ["a: 1\ngpus: {}", "a:\n  - {}", "a:\n  ? {}\n  : 1", "a: 1\nx-a: {}"]
+)
+def test_a_whole_number_that_compares_with_nothing_is_told(where: str, written: str) -> None:
+    problem = refused(where.format(written))
+
+    assert "the whole number `" in problem.what
+    assert "is too large" in problem.what
+    assert problem.line == 2
+    assert problem.column > 1
+    assert problem.expected == "at most 300 digits"
+    assert problem.fix
+
+
+def test_the_largest_whole_number_is_read() -> None:
+    largest = 10**MAX_DIGITS - 1
+
+    read = parse(f"a: {largest}\nb: -{largest}\nc: {largest:#x}\n{largest}: d\n", "e.yaml")
+
+    assert read.data == {"a": largest, "b": -largest, "c": largest, str(largest): "d"}
+
+
+def test_base_60_is_not_converted_before_it_is_refused() -> None:
+    """In YAML 1.1, that has it, a million parts took minutes."""
+    problem = refused(f"%YAML 1.1\n---\na: 1{':59' * 100_000}\n")
+
+    assert "is too large" in problem.what
+    assert (problem.line, problem.column) == (3, 4)
