@@ -202,6 +202,9 @@ def _plain_map(
         here = (*path, key)
         if raw_key in (node.lc.data or {}):
             key_line, key_column, line, column = node.lc.data[raw_key]
+            if value is None and line != key_line:
+                # Nothing stands there, which ruamel places at the next thing that does.
+                line, column = key_line, key_column
             keys[here] = (key_line + 1, key_column + 1)
             values[here] = (line + 1, column + 1)
         plain[key] = _plain(value, here, values, keys)

@@ -159,3 +159,13 @@ def test_a_tag_of_another_language_constructs_nothing() -> None:
     document = parse("a: !!python/object/apply:os.system [touch, x]\n", "f.yaml")
 
     assert document.data == {"a": ["touch", "x"]}
+
+
+@pytest.mark.parametrize("rest", ["", " ", "  # later", "\n  # later"])
+def test_a_value_that_is_missing_is_placed_at_its_key(rest: str) -> None:
+    document = parse(f"a: 1\nb:\n  c:{rest}\n\n  d: ~\ne: 2\n", "f.yaml")
+
+    assert document.place(("b", "c")) == (3, 3)
+    assert document.data["b"] == {"c": None, "d": None}
+    line, column = document.place(("b", "d"))
+    assert (line, column) == (5 + rest.count("\n"), 6)
