@@ -41,17 +41,17 @@ class CompareRule(Model):
     """Do not compare these at all."""
     rel: Fraction | None = None
     """Relative tolerance of numbers."""
-    abs: Annotated[float, Field(ge=0)] | None = None
+    abs: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Absolute tolerance of numbers."""
-    rel_l2: Annotated[float, Field(ge=0)] | None = None
+    rel_l2: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Tensors: largest relative L2 distance of the whole tensor."""
-    ulp: Annotated[Count, Field(ge=0)] | None = None
+    ulp: Annotated[Count, Field(ge=0, lt=2**63)] | None = None
     """Tensors: largest distance in units in the last place."""
     nan: NanPolicy = "equal"
     """Whether NaN at the same place on both sides is a difference."""
     keys: tuple[str, ...] = ()
     """CSV: the columns that identify a row; JSON and YAML: the keys that identify an item."""
-    columns: dict[str, float] = Field(default_factory=dict)
+    columns: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default_factory=dict)
     """CSV: relative tolerance of single columns."""
     masks: tuple[str, ...] = ()
     """Text: regular expressions whose matches do not count, besides the built-in ones."""

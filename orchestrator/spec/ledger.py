@@ -12,7 +12,7 @@ from orchestrator.errors import SpecError
 from orchestrator.spec import formula
 from orchestrator.spec.document import Document
 from orchestrator.spec.model import Model, in_file_order, validate
-from orchestrator.spec.quantity import Fraction, wrong
+from orchestrator.spec.quantity import Fraction, Number, check_number, wrong
 from orchestrator.spec.words import (
     AxisName,
     EntryId,
@@ -37,7 +37,8 @@ Source = Annotated[
     str, BeforeValidator(_source), WithJsonSchema({"type": "string", "pattern": _SOURCE})
 ]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
-Bound = float | None
+Bound = Number | None
+_NARROWEST = 1e-300
 
 
 class Reference(Model):
@@ -62,7 +63,7 @@ class Expect(Model):
     """The centre, with `rel` or `abs`; or the exact value, with `exact: true`."""
     rel: Fraction | None = None
     """Relative tolerance, such as `5%`."""
-    abs: float | None = None
+    abs: Number | None = None
     """Absolute tolerance, in the unit of the entry."""
     interval: Annotated[tuple[Bound, ...], Field(min_length=2, max_length=2)] | None = None
     """`[low, high]`; an open side is `null`."""
@@ -80,6 +81,12 @@ class Expect(Model):
         if self.interval is not None:
             return "interval"
         return "exact" if self.exact else "value"
+
+    @property
+    def width(self) -> float:
+        """The tolerance around a value, in its unit."""
+        assert isinstance(self.value, (int, float))
+        return max(self.abs or 0.0, (self.rel or 0.0) * abs(self.value))
 
     @model_validator(mode="after")
     def _can_fail(self) -> Expect:
@@ -115,8 +122,10 @@ class Expect(Model):
             )
         if self.abs is not None and not self.abs > 0:
             raise wrong("`abs` is not positive", "a tolerance above 0, or `exact: true`")
+        check_number(self.value)
         if self.value == 0 and self.abs is None:
             raise wrong("`rel` of zero is no tolerance", "`abs` beside a value of 0")
+        _check_width(self.width)
 
     def _check_interval(self) -> None:
         assert self.interval is not None
@@ -129,6 +138,15 @@ class Expect(Model):
             )
         if low is not None and high is not None and low > high:
             raise wrong(f"the interval [{low:g}, {high:g}] is empty", "[low, high]", "swap the two")
+        if low is not None and high is not None:
+            _check_width(high - low)
+
+
+def _check_width(width: float) -> None:
+    """A distance is told in widths, and so near to zero there is none."""
+    if width < _NARROWEST:
+        what = f"the tolerance of {width:g} is narrower than what can be measured"
+        raise wrong(what, f"at least {_NARROWEST:g}, or `exact: true`")
 
 
 class Entry(Model):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -28,7 +29,12 @@ _BYTES = {
     "TiB": 2**40,
 }
 
+_LARGEST_TB = 9_000_000
+
 _FRACTION = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+
+
+_GREATEST = 1e300
 
 
 def wrong(what: str, expected: str, fix: str = "") -> PydanticCustomError:
@@ -58,17 +64,35 @@ def parse_size(value: Any) -> int:
     match = _SIZE.fullmatch(str(value).strip())
     if isinstance(value, bool) or match is None:
         raise wrong(f"`{value}` is not a size", "a size such as `200MB` or `2GiB`")
-    return int(float(match[1]) * _BYTES[match[2]])
+    count = float(match[1]) * _BYTES[match[2]]
+    if count > _LARGEST_TB * _BYTES["TB"]:
+        raise wrong(f"`{value}` is more than any disk holds", f"at most {_LARGEST_TB}TB")
+    return int(count)
 
 
 def parse_fraction(value: Any) -> float:
     """A relative tolerance: `5%` and `0.05` are the same."""
+    expected = "a fraction such as `5%` or `0.05`"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    match = _FRACTION.fullmatch(str(value).strip())
-    if match is None:
-        raise wrong(f"`{value}` is not a fraction", "a fraction such as `5%` or `0.05`")
-    return float(match[1]) / 100
+        fraction = float(value)
+    else:
+        match = _FRACTION.fullmatch(str(value).strip())
+        if match is None:
+            raise wrong(f"`{value}` is not a fraction", expected)
+        fraction = float(match[1]) / 100
+    if not math.isfinite(fraction):
+        raise wrong(f"`{fraction}` is not a finite number", expected)
+    return fraction
+
+
+def check_number(value: float) -> float:
+    """A number whose sums with others are still numbers."""
+    if not abs(value) <= _GREATEST:
+        raise wrong(
+            f"`{value:g}` cannot be compared with what is measured",
+            f"a number from -{_GREATEST:g} to {_GREATEST:g}",
+        )
+    return value
 
 
 def show_duration(seconds: float) -> str:
@@ -106,6 +130,8 @@ Duration = Annotated[
         }
     ),
 ]
+
+Number = Annotated[float, AfterValidator(check_number)]
 
 Size = Annotated[
     int,

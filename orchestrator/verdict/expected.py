@@ -25,17 +25,12 @@ def bounds(expect: Expect) -> tuple[float | None, float | None] | None:
         return None
     if expect.kind == "exact":
         return None if isinstance(expect.value, bool) else (expect.value, expect.value)
-    width = _width(expect, expect.value)
-    return _finite(expect.value - width), _finite(expect.value + width)
+    return _finite(expect.value - expect.width), _finite(expect.value + expect.width)
 
 
 def _finite(bound: float) -> float | None:
     """Beyond every float nothing can be measured: a bound there is an open side."""
     return bound if math.isfinite(bound) else None
-
-
-def _width(expect: Expect, centre: float) -> float:
-    return max(expect.abs or 0.0, (expect.rel or 0.0) * abs(centre))
 
 
 def distance(expect: Expect, value: float) -> tuple[float, bool]:
@@ -46,7 +41,7 @@ def distance(expect: Expect, value: float) -> tuple[float, bool]:
     """
     if expect.kind == "value":
         assert isinstance(expect.value, (int, float))
-        apart = (value - expect.value) / _width(expect, expect.value)
+        apart = (value - expect.value) / expect.width
         return _on_its_side(apart, abs(apart) <= 1 + _ROUNDING)
     assert expect.interval is not None
     low, high = expect.interval
@@ -60,19 +55,13 @@ def distance(expect: Expect, value: float) -> tuple[float, bool]:
     bound = low if low is not None else high
     assert bound is not None, "one side is closed"
     excess = (value - bound) / (abs(bound) or 1.0)
-    return (0.0, True) if inside else (_bounded(excess + math.copysign(1.0, excess)), False)
+    return (0.0, True) if inside else _on_its_side(excess + math.copysign(1.0, excess), False)
 
 
 def _on_its_side(apart: float, inside: bool) -> tuple[float, bool]:
-    """A distance that rounding has not put on the other side of ±1."""
-    if inside:
-        return max(-1.0, min(1.0, apart)), True
-    return (_bounded(apart) if abs(apart) > 1 else math.copysign(_BEYOND, apart)), False
-
-
-def _bounded(apart: float) -> float:
-    """A distance that JSON can hold."""
-    return max(-sys.float_info.max, min(sys.float_info.max, apart))
+    """A finite distance that rounding has not put on the other side of ±1."""
+    least, most = (0.0, 1.0) if inside else (_BEYOND, sys.float_info.max)
+    return math.copysign(min(max(abs(apart), least), most), apart), inside
 
 
 def words(entry: Entry) -> str:

@@ -46,6 +46,10 @@ def test_expectations_that_can_fail(expect: str) -> None:
         ("{value: 640}", "a value without a tolerance"),
         ("{value: 640, rel: 100%}", "cannot fail"),
         ("{value: 0, rel: 5%}", "`rel` of zero is no tolerance"),
+        ("{value: 1.0e-299, rel: 1%}", "narrower than what can be measured"),
+        ("{value: 1.0e-300, rel: 1.0e-300}", "narrower than what can be measured"),
+        ("{value: 1, abs: 1.0e-320}", "narrower than what can be measured"),
+        ("{interval: [0, 5.0e-324]}", "narrower than what can be measured"),
         ("{value: 640, abs: 0}", "`abs` is not positive"),
         ("{interval: [null, null]}", "cannot fail"),
         ("{interval: [2, 1]}", "swap the two"),
@@ -64,6 +68,40 @@ def test_expectations_that_cannot_fail_or_make_no_sense(expect: str, words: str)
         ledger(expect)
 
     assert words in str(caught.value)
+
+
+NINES = "9" * 400
+
+
+@pytest.mark.parametrize(
+    ("expect", "column"),
+    [
+        (f"{{value: {NINES}, rel: 5%}}", 21),
+        (f"{{value: {NINES}, exact: true}}", 21),
+        ("{value: .inf, rel: 5%}", 21),
+        ("{value: .nan, exact: true}", 21),
+        ("{value: 1.0e+305, rel: 5%}", 13),
+        (f"{{value: 1, rel: {NINES}}}", 29),
+        (f"{{value: 1, rel: {NINES}%}}", 29),
+        ("{value: 1, rel: .nan}", 29),
+        (f"{{value: 1, abs: {NINES}}}", 29),
+        (f"{{value: 1, abs: '{NINES}'}}", 29),
+        ("{value: 1, abs: .inf}", 29),
+        ("{value: 1, abs: .nan}", 29),
+        (f"{{interval: [{NINES}, null]}}", 25),
+        ("{interval: [.nan, 1]}", 25),
+        ("{interval: [-.inf, 1]}", 25),
+        ("{interval: [0, 1.7e+308]}", 28),
+    ],
+)
+def test_numbers_that_no_measured_value_compares_with(expect: str, column: int) -> None:
+    with pytest.raises(SpecError) as caught:
+        ledger(expect)
+
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.column) == (7, column)
+    assert "too large" in problem.what or "finite" in problem.what or "compared" in problem.what
+    assert problem.expected
 
 
 @pytest.mark.parametrize(

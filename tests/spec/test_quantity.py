@@ -4,6 +4,7 @@ import pytest
 from pydantic_core import PydanticCustomError
 
 from orchestrator.spec.quantity import (
+    check_number,
     parse_duration,
     parse_fraction,
     parse_size,
@@ -33,7 +34,9 @@ def test_sizes(text: str, count: int) -> None:
     assert parse_size(text) == count
 
 
-@pytest.mark.parametrize("text", ["200", "200mb", "MB", True, 200])
+@pytest.mark.parametrize(
+    "text", ["200", "200mb", "MB", True, 200, "9000001TB", f"{'9' * 300}TB", f"{'9' * 400}B"]
+)
 def test_what_is_no_size_is_refused(text: object) -> None:
     with pytest.raises(PydanticCustomError):
         parse_size(text)
@@ -42,6 +45,25 @@ def test_what_is_no_size_is_refused(text: object) -> None:
 @pytest.mark.parametrize(("text", "fraction"), [("5%", 0.05), (0.05, 0.05), ("0.5 %", 0.005)])
 def test_fractions(text: object, fraction: float) -> None:
     assert parse_fraction(text) == pytest.approx(fraction)
+
+
+@pytest.mark.parametrize(
+    "text", ["5", "-5%", "%", None, float("inf"), float("nan"), f"{'9' * 400}%"]
+)
+def test_what_is_no_fraction_is_refused(text: object) -> None:
+    with pytest.raises(PydanticCustomError):
+        parse_fraction(text)
+
+
+@pytest.mark.parametrize("number", [0, 0.0, -1e300, 10**300 - 1, 5e-324])
+def test_numbers_that_compare(number: float) -> None:
+    assert check_number(number) == number
+
+
+@pytest.mark.parametrize("number", [float("inf"), -1.1e300, float("nan")])
+def test_numbers_that_do_not_compare_are_refused(number: float) -> None:
+    with pytest.raises(PydanticCustomError, match="cannot be compared"):
+        check_number(number)
 
 
 @pytest.mark.parametrize(

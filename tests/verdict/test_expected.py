@@ -44,6 +44,27 @@ class TestValue:
         assert item.status == status
         assert item.distance == pytest.approx(distance)
 
+    @pytest.mark.parametrize("value", [1.7e308, -1.7e308, 1.0])
+    @pytest.mark.parametrize(
+        "expect",
+        [
+            {"value": 10**300 - 1, "rel": 0.5},
+            {"value": 0, "abs": 1e-300},
+            {"interval": [-1e300, 1e300]},
+            {"interval": [0, 1e-300]},
+            {"interval": [None, -1e300]},
+            {"interval": [1e-320, None]},
+        ],
+    )
+    def test_is_a_finite_distance_away_at_the_ends_of_what_is_read(
+        self, expect: dict[str, Any], value: float
+    ) -> None:
+        item = judged(entry(expect), measured(value))
+
+        assert item.distance is not None
+        assert math.isfinite(item.distance)
+        assert (item.status == "hit") == (abs(item.distance) <= 1)
+
     def test_in_another_unit(self) -> None:
         item = judged(entry({"value": 100, "rel": "5%"}), measured(0.1, "ms"))
 
@@ -54,10 +75,10 @@ class TestValue:
         [
             ({"value": 1, "abs": 1e-9}, 1e308, "miss"),
             ({"value": 1, "abs": 1e-9}, -1e308, "miss"),
-            ({"value": 1.7e308, "rel": 0.5}, 1.6e308, "hit"),
-            ({"interval": [1.5e308, 1.7e308]}, 1.6e308, "hit"),
-            ({"interval": [1.5e308, 1.7e308]}, 1.75e308, "miss"),
-            ({"interval": [-1.7e308, 1.7e308]}, 1e308, "hit"),
+            ({"value": 1e300, "rel": 1e300}, 1e308, "hit"),
+            ({"interval": [5e299, 1e300]}, 9e299, "hit"),
+            ({"interval": [5e299, 1e300]}, 1e308, "miss"),
+            ({"interval": [-1e300, 1e300]}, 1e299, "hit"),
             ({"interval": [None, 1e-300]}, 1e308, "miss"),
             ({"interval": [1, None]}, 1e308, "hit"),
         ],
