@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import Problem, SpecError
-from orchestrator.spec.bounds import MAX_DEPTH, MAX_DIGITS, MAX_VALUES
+from orchestrator.spec import bounds
+from orchestrator.spec.bounds import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, MAX_VALUES
 from orchestrator.spec.document import parse
 from orchestrator.spec.expand import prepare
 from orchestrator.spec.hosts import load_hosts
@@ -95,7 +96,7 @@ def repeating(characters: int) -> str:
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [(laughing(29), 7), (doubling(24), 17), (merging(30), 16), (repeating(60_000), 2)],
+    [(laughing(29), 7), (doubling(24), 15), (merging(30), 15), (repeating(60_000), 2)],
     ids=["lists", "mappings", "merges", "texts"],
 )
 def test_aliases_that_name_too_much_are_told_before_anything_expands_them(
@@ -107,6 +108,27 @@ def test_aliases_that_name_too_much_are_told_before_anything_expands_them(
     assert problem.line == line
     assert problem.column > 1
     assert problem.fix
+
+
+def test_values_are_counted_without_aliases_too() -> None:
+    """Each takes some 50 us to be read, whatever it is."""
+    problem = refused(f"a: 1\nx-d: [{'1,' * MAX_VALUES}]\n")
+
+    assert f"more than {MAX_VALUES} values" in problem.what
+    assert problem.line == 2
+
+
+def test_a_ledger_of_five_thousand_entries_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of one, under a tenth of the bounds."""
+    monkeypatch.setattr(bounds, "MAX_VALUES", MAX_VALUES // 10)
+    entry = (
+        "- {id: e%d, metric: l0.fused, step: sweep, where: {experts: 64, tokens: %d}, unit: us, "
+        "expect: {value: 640, rel: 5%%}, because: the closed form says so, source: closed_form}\n"
+    )
+    text = "ledger: e\nentries:\n" + "".join(entry % (n, n) for n in range(500))
+
+    assert len(parse(text, "l.yaml").data["entries"]) == 500
+    assert len(text) <= MAX_BYTES // 10
 
 
 @pytest.mark.parametrize("text", [laughing(5), doubling(12), repeating(1000)])
