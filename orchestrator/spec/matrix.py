@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from orchestrator.errors import Problem
@@ -14,8 +14,10 @@ from orchestrator.spec.model import did_you_mean
 from orchestrator.spec.words import show_in_id
 
 Point = Mapping[str, Any]
+Key = tuple[Any, ...]
 MAX_POINTS = 100_000
 """Of the product, before anything is left out: it is gone through one by one."""
+_MOST_SHOWN = 20
 
 
 def points(matrix: Matrix | None) -> tuple[Point, ...]:
@@ -28,15 +30,24 @@ def points(matrix: Matrix | None) -> tuple[Point, ...]:
     axes = matrix.axes
     product = itertools.product(*axes.values()) if axes else ()
     crossed = (dict(zip(axes, values, strict=True)) for values in product)
-    kept = [point for point in crossed if not any(_has(point, e) for e in matrix.exclude)]
+    kept = {_key(point, axes): point for point in _without(crossed, matrix.exclude)}
     order = list(axes) or list(matrix.include[0] if matrix.include else ())
     for extra in matrix.include:
         if extra.keys() != set(order):
             continue  # `problems` tells of it
-        point = {axis: extra[axis] for axis in order}
-        if not any(_same(point, other) for other in kept):
-            kept.append(point)
-    return tuple(kept)
+        kept.setdefault(_key(extra, order), {axis: extra[axis] for axis in order})
+    return tuple(kept.values())
+
+
+def _without(crossed: Iterable[Point], rules: Iterable[Point]) -> Iterator[Point]:
+    """The points that no rule leaves out; rules over the same axes are looked up at once."""
+    left_out: dict[tuple[str, ...], set[Key]] = {}
+    for rule in rules:
+        over = tuple(sorted(rule))
+        left_out.setdefault(over, set()).add(_key(rule, over))
+    for point in crossed:
+        if not any(point.keys() >= set(o) and _key(point, o) in k for o, k in left_out.items()):
+            yield point
 
 
 def is_too_large(matrix: Matrix | None) -> bool:
@@ -64,11 +75,13 @@ def problems(matrix: Matrix | None, document: Document, at: NodePath) -> Iterato
         yield document.problem(at, "the matrix has no axis", "`name: [values]`")
         return
     for axis, values in axes.items():
+        seen: set[Key] = set()
         for index, value in enumerate(values):
-            if any(_equal(value, earlier) for earlier in values[:index]):
+            if (key := _typed(value)) in seen:
                 yield document.problem(
                     (*at, axis, index), f"`{axis}` lists `{value}` twice", "each value once"
                 )
+            seen.add(key)
     if is_too_large(matrix):
         yield document.problem(
             at, f"the axes span {_size(matrix)} points", f"at most {MAX_POINTS}", "narrow an axis"
@@ -81,24 +94,30 @@ def problems(matrix: Matrix | None, document: Document, at: NodePath) -> Iterato
 
 
 def _exclude_problems(matrix: Matrix, document: Document, at: NodePath) -> Iterator[Problem]:
+    axes = matrix.axes
+    known = {axis: {_typed(value) for value in values} for axis, values in axes.items()}
     for index, rule in enumerate(matrix.exclude):
         place = (*at, "exclude", index)
         for axis, value in rule.items():
-            known = matrix.axes.get(axis)
-            if known is None:
+            if axis not in known:
                 yield document.problem(
                     (*place, axis),
                     f"`exclude` names the axis `{axis}`, which the matrix lacks",
-                    "one of " + ", ".join(f"`{name}`" for name in matrix.axes),
-                    did_you_mean(axis, matrix.axes),
+                    _one_of(axes),
+                    did_you_mean(axis, axes),
                     of_key=True,
                 )
-            elif not any(_equal(value, one) for one in known):
+            elif _typed(value) not in known[axis]:
                 yield document.problem(
                     (*place, axis),
                     f"`exclude` names `{axis}: {value}`, which no point has",
-                    "one of " + ", ".join(f"`{one}`" for one in known),
+                    _one_of(axes[axis]),
                 )
+
+
+def _one_of(choices: Collection[Any]) -> str:
+    shown = ", ".join(f"`{choice}`" for choice in itertools.islice(choices, _MOST_SHOWN))
+    return f"one of {shown}" + (", ..." if len(choices) > _MOST_SHOWN else "")
 
 
 def _include_problems(matrix: Matrix, document: Document, at: NodePath) -> Iterator[Problem]:
@@ -115,14 +134,10 @@ def _include_problems(matrix: Matrix, document: Document, at: NodePath) -> Itera
             )
 
 
-def _has(point: Point, rule: Point) -> bool:
-    return all(axis in point and _equal(point[axis], value) for axis, value in rule.items())
+def _key(point: Point, axes: Iterable[str]) -> Key:
+    return tuple(_typed(point[axis]) for axis in axes)
 
 
-def _same(one: Point, other: Point) -> bool:
-    return one.keys() == other.keys() and _has(one, other)
-
-
-def _equal(one: Any, other: Any) -> bool:
+def _typed(value: Any) -> Key:
     """YAML's `1`, `1.0`, `true` and `"1"` are four different values."""
-    return type(one) is type(other) and bool(one == other)
+    return type(value), value

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from orchestrator.spec.words import show_scalar
@@ -26,12 +27,12 @@ class Hole:
 
 def holes(text: str) -> tuple[Hole, ...]:
     """The placeholders of a shell script, with the quoting each one stands in."""
-    found = []
-    for match in _PLACEHOLDER.finditer(text):
-        if match[2]:
-            quote = _quote_at(text, match.start())
-            found.append(Hole(match[2], match.start(), match.end(), quote))
-    return tuple(found)
+    matches = [match for match in _PLACEHOLDER.finditer(text) if match[2]]
+    quotes = _quotes_at(text, [match.start() for match in matches])
+    return tuple(
+        Hole(match[2], match.start(), match.end(), quote)
+        for match, quote in zip(matches, quotes, strict=True)
+    )
 
 
 def names(command: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -42,11 +43,21 @@ def names(command: str | tuple[str, ...]) -> tuple[str, ...]:
 
 def unsafe_hole(text: str, point: Mapping[str, Any]) -> Hole | None:
     """A placeholder inside quotes whose value would need quotes of its own."""
-    for hole in holes(text):
+    for hole in _quoted(text):
         value = show_scalar(point[hole.name])
-        if hole.quote and shlex.quote(value) != value:
+        if shlex.quote(value) != value:
             return hole
     return None
+
+
+@lru_cache(maxsize=1)
+def _quoted(text: str) -> tuple[Hole, ...]:
+    """The first placeholder of each name that stands in quotes; asked for at every point."""
+    first: dict[str, Hole] = {}
+    for hole in holes(text):
+        if hole.quote:
+            first.setdefault(hole.name, hole)
+    return tuple(first.values())
 
 
 def fill(command: str | tuple[str, ...], point: Mapping[str, Any]) -> str | list[str]:
@@ -67,20 +78,21 @@ def _replace(text: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(value, text)
 
 
-def _quote_at(text: str, position: int) -> str:
-    """The quote character that is open at a position of a bash script, or an empty string."""
+def _quotes_at(text: str, positions: Sequence[int]) -> Iterator[str]:
+    """The quote character that is open at each position of a bash script, or an empty string."""
     quote = ""
     index = 0
-    while index < position:
-        char = text[index]
-        if char == "\\" and quote != "'":
+    for position in positions:
+        while index < position:
+            char = text[index]
+            if char == "\\" and quote != "'":
+                index += 1
+            elif quote:
+                quote = "" if char == quote else quote
+            elif char in "'\"":
+                quote = char
+            elif char == "#" and (index == 0 or text[index - 1] in " \t\n;"):
+                newline = text.find("\n", index)
+                index = len(text) if newline < 0 else newline
             index += 1
-        elif quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char == "#" and (index == 0 or text[index - 1] in " \t\n;"):
-            newline = text.find("\n", index)
-            index = position if newline < 0 else newline
-        index += 1
-    return quote
+        yield quote
