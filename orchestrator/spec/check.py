@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from orchestrator.errors import Problem
 from orchestrator.spec import matrix, template
@@ -78,24 +79,21 @@ def _need_problems(experiment: Experiment, document: Document) -> Iterator[Probl
 
 
 def _cycle(known: Mapping[str, Step]) -> tuple[str, ...]:
+    """Steps that need each other, in a ring; thousands in a row are deeper than Python recurses."""
     done: set[str] = set()
-
-    def visit(name: str, trail: tuple[str, ...]) -> tuple[str, ...]:
-        if name in trail:
-            return (*trail[trail.index(name) :], name)
-        if name in done:
-            return ()
-        for need in known[name].needs:
-            found = visit(need, (*trail, name))
-            if found:
-                return found
-        done.add(name)
-        return ()
-
-    for name in known:
-        found = visit(name, ())
-        if found:
-            return found
+    for first in known:
+        trail = {} if first in done else {first: iter(known[first].needs)}
+        while trail:
+            name = next(reversed(trail))
+            need = next(trail[name], None)
+            if need is None:
+                done.add(name)
+                del trail[name]
+            elif need in trail:
+                names = list(trail)
+                return (*names[names.index(need) :], need)
+            elif need not in done:
+                trail[need] = iter(known[need].needs)
     return ()
 
 
@@ -146,21 +144,38 @@ def ledger_problems(
             f"this ledger is for `{ledger.ledger}`",
             f"`ledger: {experiment.experiment}`, the experiment that names it",
         )
+    bound = _Bound(experiment)
     for index, entry in enumerate(ledger.entries):
         at = ("entries", index)
-        yield from _binding_problems(experiment, entry.step, entry.where, document, at)
+        yield from _binding_problems(bound, entry.step, entry.where, document, at)
         reference = entry.expect.ratio_to
         if reference and reference.metric:
             place = (*at, "expect", "ratio_to")
-            yield from _binding_problems(
-                experiment, reference.step, reference.where, document, place
-            )
+            yield from _binding_problems(bound, reference.step, reference.where, document, place)
+
+
+class _Bound:
+    """The points of an experiment, gone through once for all entries that name the same axes."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.steps = {step.id: step for step in experiment.steps}
+        self._known: dict[tuple[str, ...], tuple[list[str], set[tuple[Any, ...]]]] = {}
+
+    def may_hold(self, step: Step, where: matrix.Point) -> bool:
+        """Whether a point of the step can agree with it; a program may add axes of its own."""
+        asked = (step.id, *where)
+        if asked not in self._known:
+            points = matrix.points(step.matrix)
+            shared = [axis for axis in where if points and axis in points[0]]
+            self._known[asked] = shared, {tuple(p[axis] for axis in shared) for p in points}
+        axes, held = self._known[asked]
+        return tuple(where[axis] for axis in axes) in held
 
 
 def _binding_problems(
-    experiment: Experiment, step: str | None, where: matrix.Point, document: Document, at: NodePath
+    bound: _Bound, step: str | None, where: matrix.Point, document: Document, at: NodePath
 ) -> Iterator[Problem]:
-    steps = {s.id: s for s in experiment.steps}
+    steps = bound.steps
     if step is not None and step not in steps:
         yield document.problem(
             (*at, "step"),
@@ -169,8 +184,8 @@ def _binding_problems(
             did_you_mean(step, steps),
         )
         return
-    candidates = [steps[step]] if step else list(experiment.steps)
-    if any(_may_hold(candidate, where) for candidate in candidates):
+    candidates = [steps[step]] if step else list(steps.values())
+    if any(bound.may_hold(candidate, where) for candidate in candidates):
         return
     named = f"the step `{step}`" if step else "the experiment"
     shown = ", ".join(f"{axis}: {value}" for axis, value in where.items())
@@ -180,12 +195,4 @@ def _binding_problems(
         (*at, "where"),
         f"no point of {named} has {shown}",
         f"values of the matrix ({known})" if known else "values of the matrix",
-    )
-
-
-def _may_hold(step: Step, where: matrix.Point) -> bool:
-    """Whether a point of the step can agree with `where`; a program may add axes of its own."""
-    return any(
-        all(axis not in point or point[axis] == value for axis, value in where.items())
-        for point in matrix.points(step.matrix)
     )

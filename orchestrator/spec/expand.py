@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -82,13 +83,21 @@ def _ledger(experiment: Experiment, document: Document, path: Path | None) -> Le
 
 def ordered(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """The steps so that each follows what it needs; otherwise in the order of the file."""
-    placed: dict[str, Step] = {}
-    waiting = list(steps)
-    while waiting:
-        step = next(s for s in waiting if all(need in placed for need in s.needs))
-        placed[step.id] = step
-        waiting.remove(step)
-    return tuple(placed.values())
+    missing = {step.id: len(set(step.needs)) for step in steps}
+    followers: dict[str, list[int]] = {step.id: [] for step in steps}
+    for index, step in enumerate(steps):
+        for need in set(step.needs):
+            followers[need].append(index)
+    ready = [index for index, step in enumerate(steps) if not step.needs]
+    placed = []
+    while ready:
+        step = steps[heapq.heappop(ready)]
+        placed.append(step)
+        for index in followers[step.id]:
+            missing[steps[index].id] -= 1
+            if not missing[steps[index].id]:
+                heapq.heappush(ready, index)
+    return tuple(placed)
 
 
 def _jobs(experiment: Experiment) -> Iterator[Job]:
