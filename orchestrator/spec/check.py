@@ -13,6 +13,8 @@ from orchestrator.spec.ledger import Ledger
 from orchestrator.spec.model import did_you_mean
 
 MAX_JOBS = 10_000
+# A hint compares a word with all that are known.
+_MOST_HINTS = 100
 
 
 def experiment_problems(experiment: Experiment, document: Document) -> Iterator[Problem]:
@@ -56,16 +58,16 @@ def _step_name_problems(experiment: Experiment, document: Document) -> Iterator[
 
 def _need_problems(experiment: Experiment, document: Document) -> Iterator[Problem]:
     known = {step.id: step for step in experiment.steps}
-    unknown = False
+    unknown = 0
     for index, step in enumerate(experiment.steps):
         for position, need in enumerate(step.needs):
             if need not in known:
-                unknown = True
+                unknown += 1
                 yield document.problem(
                     ("steps", index, "needs", position),
                     f"no step is named `{need}`",
                     "the id of a step of this file",
-                    did_you_mean(need, known),
+                    did_you_mean(need, known) if unknown <= _MOST_HINTS else "",
                 )
     cycle = () if unknown else _cycle(known)
     if cycle:

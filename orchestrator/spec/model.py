@@ -33,6 +33,7 @@ _EXPECTED = {
     "model_attributes_type": "a mapping of `key: value`",
     "finite_number": "a finite number",
 }
+_MOST_COMPARED = 1000
 
 
 class Model(BaseModel):
@@ -69,8 +70,11 @@ def in_file_order(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word a person most likely meant, or an empty string."""
-    matches = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    """The known word a person most likely meant, or an empty string; of thousands, none is."""
+    words = list(known)
+    if len(words) > _MOST_COMPARED:
+        return ""
+    matches = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
     return matches[0] if matches else ""
 
 

@@ -10,6 +10,7 @@ from orchestrator.spec.document import Document
 from orchestrator.spec.expand import ordered
 from orchestrator.spec.experiment import Experiment, Matrix, Step
 from orchestrator.spec.ledger import Ledger
+from orchestrator.spec.model import nearest
 
 NOWHERE = Document("e.yaml", {}, {}, {})
 
@@ -29,6 +30,23 @@ def test_a_cycle_of_thousands_is_told() -> None:
     (told,) = experiment_problems(chain(3000, last_needs="s2998"), NOWHERE)
 
     assert told.what == "steps need each other: s2998 -> s2999 -> s3000 -> s2998"
+
+
+def test_the_first_unknown_needs_have_a_hint() -> None:
+    """Each of 13,000 was compared with the names of 13,000 steps, for minutes."""
+    steps = [{"id": f"s{n}", "run": "true", "needs": [f"s{n}x"]} for n in range(150)]
+    text = {"experiment": "e", "timeout": "1s", "steps": steps}
+
+    told = list(experiment_problems(Experiment.model_validate(text), NOWHERE))
+
+    assert [bool(problem.fix) for problem in told] == [True] * 100 + [False] * 50
+
+
+def test_of_thousands_of_words_none_is_the_nearest() -> None:
+    words = [f"s{number}" for number in range(1001)]
+
+    assert nearest("s1x", words[:1000]) == "s1"
+    assert nearest("s1x", words) == ""
 
 
 def test_steps_follow_what_they_need_in_the_order_of_the_file() -> None:
