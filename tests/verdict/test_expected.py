@@ -75,7 +75,7 @@ class TestValue:
         [
             ({"value": 1, "abs": 1e-9}, 1e308, "miss"),
             ({"value": 1, "abs": 1e-9}, -1e308, "miss"),
-            ({"value": 1e300, "rel": 1e300}, 1e308, "hit"),
+            ({"value": 1e300, "rel": 0.5}, 1.4e300, "hit"),
             ({"interval": [5e299, 1e300]}, 9e299, "hit"),
             ({"interval": [5e299, 1e300]}, 1e308, "miss"),
             ({"interval": [-1e300, 1e300]}, 1e299, "hit"),
