@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import stat
+import struct
 import zipfile
 import zlib
 from typing import Any, Callable, FrozenSet, Mapping, Optional, Tuple
@@ -15,6 +16,11 @@ from orchestrator.agent.manifest import FILE_NAME, Manifest
 from orchestrator.agent.plainfile import open_plain
 
 _PIECE_BYTES = 1 << 20
+# What the standard library raises for a zip that is broken, or is none.
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, KeyError, OSError),
+    *(ValueError, RuntimeError, OverflowError),
+)
 
 
 def facts_of(run: RunFolder) -> Optional[Mapping[str, Any]]:
@@ -69,7 +75,7 @@ def _has_that_manifest(run: RunFolder, facts: Mapping[str, Any]) -> bool:
     try:
         with zipfile.ZipFile(run.bundle) as archive:
             text = archive.read(FILE_NAME)
-    except (zipfile.BadZipFile, KeyError, OSError, ValueError, EOFError, zlib.error):
+    except _DAMAGE:
         return False
     return bool(hashlib.sha256(text).hexdigest() == facts["manifest_sha256"])
 
@@ -83,14 +89,13 @@ def is_sound(run: RunFolder, meanwhile: Callable[[], None]) -> bool:
     facts = facts_of(run)
     if facts is None or not is_whole(run):
         return False
-    if not _has_that_manifest(run, facts):
-        return False
     found = 0
     with open(run.bundle, "rb", buffering=0) as file:
         while True:
             piece = file.read(_PIECE_BYTES)
             if not piece:
-                # An agent that knew nothing of it wrote the bundle: the controller will tell.
-                return bool(facts.get("crc32", found) == found)
+                break
             found = zlib.crc32(piece, found)
             meanwhile()
+    # An agent that knew nothing of the crc32 wrote the bundle: then the controller will tell.
+    return facts.get("crc32", found) == found and _has_that_manifest(run, facts)
