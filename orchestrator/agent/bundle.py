@@ -89,7 +89,7 @@ def write(
             contents.tell_what_was_too_much()
             left_behind = there - contents.count_of_whole_or_secret
             after_the_steps()
-            for path in files_below(run, "environment", ()):
+            for path in files_below(run, "environment", left_out):
                 contents.add(path)
             for name in _MEMBERS:
                 if os.path.lexists(run.inside(name)):

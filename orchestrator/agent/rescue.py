@@ -21,7 +21,6 @@ from orchestrator.agent.wholeness import checked, fingerprint, is_whole
 
 _KILL_DEADLINE_S = 10.0
 _SHOWN = 10
-_UNCHECKED = ("out", "results.jsonl")
 
 
 def order_cancel(run: RunFolder, who: str) -> bool:
@@ -189,27 +188,34 @@ class _Ending:
         return settled.count
 
     def unchecked(self) -> list[str]:
-        """What lost jobs wrote, where it may hold secrets; nobody knows their values any more."""
+        """What may hold secrets: all but our own files and what was looked through before.
+
+        Nobody knows their values any more. Logs were freed of them as they were written.
+        """
         if not self._plan.secrets:
             return []
-        files = [f"steps/{job.folder}/{name}" for job in self._lost for name in _UNCHECKED]
-        if files:
+        if self._lost:
             self.note("files of lost jobs stay on the host: nobody can look for secrets in them")
-        kept = [file for job in self._plan.jobs if job not in self._lost for file in self._raw(job)]
-        if kept:
-            shown = ", ".join(f"`{name}`" for name in kept[:_SHOWN])
-            more = f" and {len(kept) - _SHOWN} more" if len(kept) > _SHOWN else ""
+        own = {f"steps/{job.folder}/{name}" for job in self._plan.jobs for name in self._own(job)}
+        found = [
+            name
+            for top in ("steps", "environment")
+            for name in files_below(self._run, top, ())
+            if name not in own and not _is_of_a_snapshot(name) and not self._is_checked(name)
+        ]
+        lost = tuple(f"steps/{job.folder}/" for job in self._lost)
+        told = [name for name in found if not name.startswith(lost)] if lost else found
+        if told:
+            shown = ", ".join(f"`{name}`" for name in told[:_SHOWN])
+            more = f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
             self.note(f"left on the host, where nobody can look for secrets in it: {shown}{more}")
-        return [*files, *kept]
+        return found
 
-    def _raw(self, job: Job) -> list[str]:
-        """What a job that has ended wrote, and nobody has looked through for secrets."""
-        names = list(files_below(self._run, f"steps/{job.folder}/out", ()))
-        results = f"steps/{job.folder}/results.jsonl"
-        if not self._results.get(job.id) and os.path.lexists(self._run.inside(results)):
-            # None are counted either where they could not be freed of secrets.
-            names.append(results)
-        return [name for name in names if not self._is_checked(name)]
+    def _own(self, job: Job) -> list[str]:
+        """What of a job the supervisor has freed of secrets."""
+        # No results are counted either where they could not be freed of them.
+        has_results = job not in self._lost and self._results.get(job.id)
+        return ["log", "results.jsonl"] if has_results else ["log"]
 
     def _is_checked(self, name: str) -> bool:
         """Whether the same content was in a bundle, whose files were looked through."""
@@ -229,6 +235,13 @@ class _Ending:
 
     def close(self) -> None:
         self._journal.close()
+
+
+def _is_of_a_snapshot(name: str) -> bool:
+    """What the probes of the host write, and free of secrets as they do."""
+    top, *inner = name.split("/")
+    samples = inner == ["gpu-samples.csv"]
+    return top == "environment" and (samples or inner[:1] in (["before"], ["after"]))
 
 
 def _group_of(events: Sequence[Mapping[str, Any]]) -> Group | None:

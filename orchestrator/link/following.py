@@ -6,6 +6,7 @@ more: the next connection goes on at their ends.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Iterator
@@ -219,6 +220,8 @@ class Following:
                 frame = session.next(_TICK_S)
                 if frame is None:
                     if time.monotonic() - heard_at > _SILENCE_S:
+                        # What it swallowed did not hold.
+                        self._good_from = math.inf
                         raise LinkLost(f"no word for {_SILENCE_S:.0f} s")
                     yield Tick()
                     continue

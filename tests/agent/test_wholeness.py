@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,9 @@ class TestABundleThatIsGone:
 
     def test_nothing_comes_home_that_nobody_can_check_for_secrets(self, tmp_path: Path) -> None:
         root, place = tmp_path / "root", tmp_path / "bundle.zip"
-        leak = f'echo "$TOKEN" > $ORCH_OUT/x; echo fine > $ORCH_OUT/y; {RECORD}'
+        beside = 'echo "$TOKEN" > "$ORCH_OUT/../beside"; mkdir "$ORCH_OUT/../sub"'
+        beside += '; echo "$TOKEN" > "$ORCH_OUT/../sub/f"'
+        leak = f'{beside}; echo "$TOKEN" > $ORCH_OUT/x; echo fine > $ORCH_OUT/y; {RECORD}'
         secret = {"TOKEN": "hunter2-secret"}
         run(root, FILES, job("one", leak), job("two", "true"), secrets=secret)
         ordered = json.loads(Path(folder(root).plan).read_text("utf-8"))
@@ -114,11 +117,12 @@ class TestABundleThatIsGone:
         assert is_whole(heard, place)
         names = members_of(place)
         assert {"steps/one/results.jsonl", "steps/one/out/y"} <= set(names)
-        assert not {"steps/one/out/x", "steps/one/out/late"} & set(names)
-        assert (
-            "left on the host, where nobody can look for secrets in it: "
-            "`steps/one/out/late`, `steps/one/out/x`" in heard.notes("warning")
-        )
+        with zipfile.ZipFile(place) as archive:
+            assert not [name for name in names if b"hunter2" in archive.read(name)]
+        assert "steps/one/out/late" not in names
+        kept = ("beside", "out/late", "out/x", "sub/f")
+        told = "left on the host, where nobody can look for secrets in it: "
+        assert told + ", ".join(f"`steps/one/{name}`" for name in kept) in heard.notes("warning")
 
 
 class TestThroughTheCommand:

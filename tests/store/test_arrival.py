@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -64,6 +65,25 @@ def test_a_disk_that_refuses_a_file_costs_nothing(
     assert "what arrived is kept" in caught.value.fix
     assert [path.name for path in folder.path.iterdir()] == [folder.incoming.name]
     assert arrival.take(folder, announced(folder)).files > 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on files on this system")
+def test_a_limit_that_ends_within_a_file_is_noticed(folder: RunDir) -> None:
+    """The first write below it is short and no error."""
+    import resource
+
+    honest().add("steps/a/large", b"x" * 300_000).write(folder.incoming)
+    told = announced(folder)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(EvidenceError, match="File too large"):
+            arrival.take(folder, told)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert arrival.take(folder, told).files > 0
 
 
 @pytest.mark.parametrize("damage", ["longer", "another manifest", "no zip"])
