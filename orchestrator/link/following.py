@@ -6,7 +6,6 @@ more: the next connection goes on at their ends.
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ from orchestrator.spec.hosts import Host
 ATTACH_DEADLINE_S = 60.0
 _TICK_S = 0.1
 _SILENCE_S = 25.0
-# A link that held for so long, or brought something, is a good one that broke.
+# A link over which words came for so long, or that brought something, is a good one that broke.
 _HOLDS_S = 10.0
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
@@ -117,7 +116,8 @@ class Following:
         self._patience_s = patience_s
         self._reader = LineReader()
         self._leaving = False
-        self._good_from = 0.0
+        self._attached_at = self._heard_at = 0.0
+        self._brought_something = False
 
     def __iter__(self) -> Iterator[Update]:
         """Updates until the bundle has arrived.
@@ -133,7 +133,8 @@ class Following:
             try:
                 if self._session is None:
                     self._session = self._attach(borrow=not lost_at)
-                self._good_from = time.monotonic() + _HOLDS_S
+                self._attached_at = self._heard_at = time.monotonic()
+                self._brought_something = False
                 if lost_at:
                     yield Back()
                 for update in self._converse(self._session):
@@ -141,7 +142,7 @@ class Following:
                     if isinstance(update, Arrived):
                         return
             except (LinkLost, Unreachable) as error:
-                if self._session is not None and time.monotonic() >= self._good_from:
+                if self._session is not None and self._was_good():
                     lost_at, pause_s = 0.0, _FIRST_PAUSE_S
                 lost_at = lost_at or time.monotonic()
                 self._drop()
@@ -154,6 +155,10 @@ class Following:
                 yield Lost(str(error), pause_s)
                 yield from self._pause(pause_s)
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    def _was_good(self) -> bool:
+        """Whether a link that broke had carried anything worth a new patience."""
+        return self._brought_something or self._heard_at - self._attached_at >= _HOLDS_S
 
     def cancel(self) -> None:
         """Tell the host to stop the run; what it produced still comes home."""
@@ -214,18 +219,15 @@ class Following:
         return session
 
     def _converse(self, session: Session) -> Iterator[Update]:
-        heard_at = time.monotonic()
         with self._journal.open("ab") as journal, self._bundle.open("ab") as bundle:
             while not self._leaving:
                 frame = session.next(_TICK_S)
                 if frame is None:
-                    if time.monotonic() - heard_at > _SILENCE_S:
-                        # What it swallowed did not hold.
-                        self._good_from = math.inf
+                    if time.monotonic() - self._heard_at > _SILENCE_S:
                         raise LinkLost(f"no word for {_SILENCE_S:.0f} s")
                     yield Tick()
                     continue
-                heard_at = time.monotonic()
+                self._heard_at = time.monotonic()
                 if isinstance(frame, Data):
                     yield from self._take(frame, journal, bundle)
                 elif frame["type"] == "tail":
@@ -239,7 +241,7 @@ class Following:
         if target is None or target.tell() != data.offset:
             raise ProtocolError(f"bytes of `{data.stream}` at {data.offset} fit nowhere")
         target.write(data.body)
-        self._good_from = 0.0
+        self._brought_something = True
         if data.stream == "bundle":
             yield Receiving(target.tell())
             return

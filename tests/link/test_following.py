@@ -20,12 +20,15 @@ END: Frame = {"type": "bundle_end", "size": 4, "manifest_sha256": "0"}
 
 
 class Link:
-    """Stands where a session stands: says these frames, then breaks."""
+    """Stands where a session stands: says these frames, then breaks, or says nothing more."""
 
-    def __init__(self, *frames: Frame) -> None:
+    def __init__(self, *frames: Frame, goes_silent: bool = False) -> None:
         self._frames = list(frames)
+        self._goes_silent = goes_silent
 
-    def next(self, _wait_s: float) -> Frame:
+    def next(self, _wait_s: float) -> Frame | None:
+        if not self._frames and self._goes_silent:
+            return None
         if not self._frames:
             raise LinkLost("cut")
         return self._frames.pop(0)
@@ -85,7 +88,7 @@ def test_a_link_that_held_for_long_is_a_good_one(
     monkeypatch.setattr(following, "time", SimpleNamespace(monotonic=lambda: now))
     monkeypatch.setattr(following.random, "uniform", lambda *_: 0.0)
     tail: Frame = {"type": "tail", "id": "a", "line": "b"}
-    links = [Link(tail) for _ in range(4)] + [Link(END)]
+    links = [Link(tail, tail) for _ in range(4)] + [Link(END)]
 
     ended = None
     for update in follow(lambda: links.pop(0)):
@@ -96,3 +99,14 @@ def test_a_link_that_held_for_long_is_a_good_one(
             now += 0.9
 
     assert isinstance(ended, Arrived)
+
+
+def test_a_link_that_swallows_everything_is_given_up(
+    follow: Callable[[Callable[[], Link]], Following], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.count(100.0)
+    monkeypatch.setattr(following, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(following.random, "uniform", lambda *_: 0.0)
+
+    with pytest.raises(Unreachable, match="no word for 25 s"):
+        list(itertools.islice(follow(lambda: Link(goes_silent=True)), 1000))
