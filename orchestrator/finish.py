@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import json as json_text
 import sys
-import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from orchestrator import ctrlc
 from orchestrator.agent import journal
 from orchestrator.errors import EvidenceError
+from orchestrator.home import settle, verify
 from orchestrator.link.following import (
     Arrived,
     Back,
@@ -22,16 +23,11 @@ from orchestrator.link.following import (
     Tail,
     Update,
 )
-from orchestrator.link.session import Session
+from orchestrator.outcome import Outcome
 from orchestrator.reading import sealed_ledger
-from orchestrator.report.teller import Teller
-from orchestrator.spec.hosts import Host
 from orchestrator.store import arrival, results, rundir
-from orchestrator.store.history import History
-from orchestrator.store.record import Bundle, RunRecord
-from orchestrator.store.rundir import RunDir
+from orchestrator.store.record import Bundle
 from orchestrator.verdict import conditions, decision
-from orchestrator.verdict.item import Item
 from orchestrator.verdict.reconcile import reconcile as judge
 
 DETACHED_EXIT_CODE = 130
@@ -39,38 +35,6 @@ DETACHED_EXIT_CODE = 130
 _DISK_REFUSES = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM}
 )
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A run between its start and its verdict."""
-
-    folder: RunDir
-    record: RunRecord
-    host_name: str
-    host: Host
-    history: History
-    teller: Teller
-    begun: float
-    session: Session | None = None
-    patience_s: float = 600.0
-    json: bool = False
-    following: Following | None = None
-    items: tuple[Item, ...] = ()
-    problems: tuple[str, ...] = ()
-    conditions: conditions.Conditions = field(default_factory=conditions.Conditions)
-
-    def noted(self, **changes: Any) -> Outcome:
-        """With another run.json, which is written at once."""
-        record = self.record.model_copy(update=changes)
-        self.folder.write_record(record)
-        return replace(self, record=record)
-
-    def timed(self, **moments: float) -> Outcome:
-        return self.noted(timings=self.record.timings.model_copy(update=moments))
-
-    def since_begin_s(self) -> float:
-        return round(time.monotonic() - self.begun, 3)
 
 
 def finish(outcome: Outcome) -> int:
@@ -86,15 +50,17 @@ def finish(outcome: Outcome) -> int:
             raise
         place = error.filename or outcome.folder.path
         mend = "make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend that"
+        is_home = outcome.folder.read_record().state == "home"
+        safe = "here" if is_home else f"at {outcome.host_name}"
         raise EvidenceError(
             f"what comes home cannot be written in {place}: {error.strerror};"
-            f" the run and its evidence are safe at {outcome.host_name}",
+            f" the run and its evidence are safe {safe}",
             fix=f"{mend}, then orch fetch {outcome.record.run_id}",
         ) from error
 
 
 def _finished(outcome: Outcome) -> int:
-    for step in (follow, verify, reconcile, tell):
+    for step in _steps(outcome):
         result = step(outcome)
         if isinstance(result, int):
             return result
@@ -102,12 +68,20 @@ def _finished(outcome: Outcome) -> int:
     raise AssertionError("`tell` returns an exit code")
 
 
+def _steps(outcome: Outcome) -> Sequence[Callable[[Outcome], Outcome | int]]:
+    if outcome.record.state == "home":
+        return reconcile, tell
+    if arrival.has_all(outcome.folder, outcome.record.bundle):
+        return settle, reconcile, tell
+    return follow, verify, reconcile, tell
+
+
 # ---- follow
 
 
 def follow(outcome: Outcome) -> Outcome | int:
     """Watch the run until its bundle is here; the first Ctrl-C detaches, a second one cancels."""
-    arrival.prepare(outcome.folder)
+    assert outcome.host is not None, "who follows has a host"
     following = Following(
         outcome.host_name,
         outcome.host,
@@ -176,43 +150,6 @@ def _say_how_to_go_on(outcome: Outcome) -> None:
         f"  stop it:         orch cancel {run_id}   (or press Ctrl-C again within "
         f"{ctrlc.SECOND_PRESS_S:.0f} s)"
     )
-
-
-# ---- verify
-
-
-def verify(outcome: Outcome) -> Outcome:
-    """Check the bundle against the host's word and its own manifest, and put it in its place.
-
-    Raises:
-        EvidenceError: something in it is not what it claims; nothing half-checked is left behind.
-    """
-    following, announced = outcome.following, outcome.record.bundle
-    assert following is not None, "`follow` ends with an open conversation"
-    assert announced is not None, "`follow` ends with the host's word on the bundle"
-    try:
-        _check_tree(outcome)
-        taken = arrival.take(outcome.folder, announced)
-        if taken.aside is not None:
-            outcome.teller.note(f"what lay in evidence/ did not come home; kept as {taken.aside}")
-        here = announced.model_copy(update={"files": taken.files, "confirmed": False})
-        outcome = outcome.noted(bundle=here, state="home").timed(home_s=outcome.since_begin_s())
-    except BaseException:
-        # Closed without the word that the host waits for: it keeps its copy.
-        following.leave()
-        raise
-    if following.confirm():
-        outcome = outcome.noted(bundle=here.model_copy(update={"confirmed": True}))
-    return replace(outcome, following=None)
-
-
-def _check_tree(outcome: Outcome) -> None:
-    tree = outcome.record.tree
-    if tree.host != tree.local:
-        raise EvidenceError(
-            f"the host ran the tree {tree.host or 'unknown'}, not {tree.local}",
-            fix="report this: the agent verifies the tree before the first step",
-        )
 
 
 # ---- reconcile

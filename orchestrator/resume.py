@@ -8,8 +8,8 @@ from pathlib import Path
 from orchestrator import __version__
 from orchestrator.agent.journal import now
 from orchestrator.agent.plan import Plan
-from orchestrator.finish import Outcome
 from orchestrator.link import visits
+from orchestrator.outcome import Outcome
 from orchestrator.reading import known_history
 from orchestrator.report.teller import Teller
 from orchestrator.spec.hosts import Host
@@ -65,13 +65,13 @@ def confirm(folder: RunDir, host_name: str, host: Host) -> None:
 def outcome(
     folder: RunDir,
     host_name: str,
-    host: Host,
+    host: Host | None,
     teller: Teller,
     *,
     json: bool = False,
     patience_s: float = 600.0,
 ) -> Outcome:
-    """Where `finish` goes on with a run that was started before."""
+    """Where `finish` goes on with a run that was started before; one that is home needs no host."""
     return Outcome(
         folder=folder,
         record=folder.read_record(),

@@ -15,7 +15,7 @@ from orchestrator.report.words import harmless
 from orchestrator.source import anchor, repository
 from orchestrator.spec.hosts import Host, find_host, hosts_files, load_hosts
 from orchestrator.spec.quantity import parse_duration, parse_size, show_duration, show_size
-from orchestrator.store import rundir
+from orchestrator.store import hold, rundir
 
 _LONG_SKEW_S = 2.0
 _MARKS = {"ok": "ok     ", "warning": "warning", "error": "ERROR  "}
@@ -138,10 +138,15 @@ def _gc_here(older_than_s: float, dry_run: bool, verb: str) -> None:
             continue
         if record.state != "home" or folder.record_file.stat().st_mtime > limit:
             continue
-        print(f"{verb} {record.run_id}")
         if not dry_run:
-            anchor.forget(found, record.run_id)
-            shutil.rmtree(folder.path)
+            try:
+                with hold.held(folder):
+                    anchor.forget(found, record.run_id)
+                    shutil.rmtree(folder.path)
+            except EvidenceError as error:
+                print(f"{folder.run_id} stays: {error}", file=sys.stderr)
+                continue
+        print(f"{verb} {record.run_id}")
 
 
 def _shown_key(host: Host) -> tuple[str, str, bytes, Path]:

@@ -11,7 +11,7 @@ from orchestrator.cli.places import artifacts, host_of_run
 from orchestrator.errors import EvidenceError, HostError, InputError
 from orchestrator.report.teller import choose, closing
 from orchestrator.spec.quantity import parse_duration
-from orchestrator.store import hold, rundir
+from orchestrator.store import arrival, hold, rundir
 from orchestrator.store.record import RunRecord
 from orchestrator.store.rundir import RunDir
 
@@ -41,15 +41,15 @@ def attach(name: str, host: str | None, plain: bool, json: bool, patience: str) 
 
 def _attach(folder: RunDir, host: str | None, plain: bool, json: bool, patience: str) -> int:
     from orchestrator import resume
-    from orchestrator.finish import finish, reconcile, tell
+    from orchestrator.finish import finish
 
-    host_name, found = host_of_run(folder.read_record(), host)
+    record = folder.read_record()
+    is_home = record.state == "home"
+    host_name, found = (record.host, None) if is_home else host_of_run(record, host)
     with closing(choose(plain=plain, json=json)) as teller:
         outcome = resume.outcome(
             folder, host_name, found, teller, json=json, patience_s=_patience_s(patience)
         )
-        if outcome.record.state == "home":
-            return tell(reconcile(outcome))
         return finish(outcome)
 
 
@@ -65,6 +65,8 @@ def _fetch(folder: RunDir, host: str | None) -> int:
     record = folder.read_record()
     if _is_all_here(folder, record):
         return _home_already(folder, record, host)
+    if record.state != "home" and arrival.has_all(folder, record.bundle):
+        return _attach(folder, host, True, False, "2m")
     host_name, found = host_of_run(record, host)
     state = visits.status(host_name, found, record.run_id)
     if state["alive"] and not state["ended"]:
@@ -108,7 +110,7 @@ def _home_already(folder: RunDir, record: RunRecord, host: str | None) -> int:
     if record.bundle is not None and not record.bundle.confirmed:
         try:
             resume.confirm(folder, *host_of_run(record, host))
-        except (HostError, Refused) as error:
+        except (HostError, InputError, Refused) as error:
             print(f"note: {record.host} cannot be told so, and keeps its copy: {error}")
     if record.exit_code is None or not folder.verdict.exists():
         return _attach(folder, host, True, False, "2m")

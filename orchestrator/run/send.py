@@ -108,7 +108,8 @@ def _load_the_end() -> None:
 
 def see_to_its_end(state: Run) -> int:
     """Follow, bring home, verify, reconcile, tell: the same as `orch attach` from here on."""
-    from orchestrator.finish import Outcome, finish
+    from orchestrator.finish import finish
+    from orchestrator.outcome import Outcome
 
     assert state.folder is not None
     assert state.record is not None

@@ -29,6 +29,20 @@ def prepare(folder: RunDir) -> None:
         folder.bundle.replace(folder.incoming)
 
 
+def has_all(folder: RunDir, announced: Bundle | None) -> bool:
+    """Whether what an earlier visit brought is the whole bundle, so that no host is needed."""
+    prepare(folder)
+    if announced is None or not folder.incoming.exists():
+        return False
+    if folder.incoming.stat().st_size != announced.size:
+        return False
+    try:
+        unpack.check_members(folder.incoming, announced.manifest_sha256)
+    except EvidenceError:
+        return False
+    return True
+
+
 def take(folder: RunDir, announced: Bundle) -> Arrival:
     """Check every file of what arrived, and put it in its place.
 

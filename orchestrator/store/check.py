@@ -177,7 +177,7 @@ def _refuse_strangers(evidence: Path, contents: Manifest) -> None:
 
 
 def _tree_line(told: History, record: RunRecord) -> str:
-    host = str((told.started or {}).get("tree", ""))
+    host = told.tree
     if not record.tree.local == record.tree.host == host:
         raise EvidenceError(
             f"the tree is {record.tree.local} here, {host or 'unknown'} in the host's journal"

@@ -80,6 +80,11 @@ class History:
             counts[job.state] = counts.get(job.state, 0) + 1
         return counts
 
+    @property
+    def tree(self) -> str:
+        """The source tree as the host computed it; empty when the run has not started."""
+        return str((self.started or {}).get("tree", ""))
+
     def after(self, event: Mapping[str, Any]) -> History:
         """This history with one event more.
 

@@ -29,9 +29,10 @@ def held(folder: RunDir) -> Iterator[None]:
         EvidenceError: another `orch` holds it, or it cannot be written.
     """
     with _locked(folder) as file:
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+        with contextlib.suppress(OSError):
+            # A full disk holds as well; who it is, is not told then.
+            os.ftruncate(file.fileno(), 0)
+            os.write(file.fileno(), b"%d\n" % os.getpid())
         try:
             yield
         finally:
@@ -40,7 +41,7 @@ def held(folder: RunDir) -> Iterator[None]:
                 (folder.path / _FILE).unlink()
 
 
-def _locked(folder: RunDir) -> IO[str]:
+def _locked(folder: RunDir) -> IO[bytes]:
     while True:
         file = _opened(folder)
         try:
@@ -54,7 +55,7 @@ def _locked(folder: RunDir) -> IO[str]:
         file.close()
 
 
-def _is_there(folder: RunDir, file: IO[str]) -> bool:
+def _is_there(folder: RunDir, file: IO[bytes]) -> bool:
     """Not when it was removed by whoever held it, between our opening and locking it."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), (folder.path / _FILE).stat())
@@ -62,10 +63,11 @@ def _is_there(folder: RunDir, file: IO[str]) -> bool:
         return False
 
 
-def _opened(folder: RunDir) -> IO[str]:
-    path = folder.path / _FILE
+def _opened(folder: RunDir) -> IO[bytes]:
+    # In a directory that was copied from elsewhere it may be a link to anything.
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     try:
-        return path.open("a+", encoding="ascii")
+        return os.fdopen(os.open(folder.path / _FILE, flags, 0o644), "rb+", buffering=0)
     except OSError as error:
         raise EvidenceError(
             f"cannot write in {folder.path}: {error.strerror}",
@@ -73,10 +75,10 @@ def _opened(folder: RunDir) -> IO[str]:
         ) from error
 
 
-def _taken(folder: RunDir, file: IO[str]) -> EvidenceError:
+def _taken(folder: RunDir, file: IO[bytes]) -> EvidenceError:
     file.seek(0)
-    number = file.read(20).strip()
-    who = f" (process {number})" if number else ""
+    number = file.read(20).decode("ascii", "replace").strip()
+    who = f" (process {number})" if number.isdigit() else ""
     return EvidenceError(
         f"another orch{who} works on {folder.run_id} already",
         fix="wait until it has ended, or stop it with Ctrl-C: the run on the host goes on",
@@ -86,12 +88,12 @@ def _taken(folder: RunDir, file: IO[str]) -> EvidenceError:
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(file: IO[str]) -> None:
+    def _lock(file: IO[bytes]) -> None:
         file.seek(_LOCKED_BYTE)
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
 
 else:
     import fcntl
 
-    def _lock(file: IO[str]) -> None:
+    def _lock(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

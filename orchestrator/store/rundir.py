@@ -119,7 +119,8 @@ def create(artifacts: Path, run_id: str) -> RunDir:
         raise EvidenceError(f"`{run_id}` is not a run id")
     path = artifacts / run_id
     if path.exists():
-        raise EvidenceError(f"there is a run `{run_id}` already: {path}")
+        fix = "" if (path / "run.json").exists() else f"remove {path}, which holds no run.json"
+        raise EvidenceError(f"there is a run `{run_id}` already: {path}", fix=fix)
     try:
         if not artifacts.exists():
             artifacts.mkdir(parents=True)

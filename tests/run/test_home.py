@@ -117,8 +117,55 @@ class TestStoppedBeforeItWasCalledHome:
         assert done.code == 1, done.text
         assert project.orch("verify", "latest").code == 0
 
+    def test_the_journal_that_came_home_counts_not_the_one_heard(
+        self, project: Project, run: RunDir
+    ) -> None:
+        note(run, state="ended", bundle={"size": 1})
+        run.bundle.unlink()
+        shutil.rmtree(run.evidence)
+        heard = run.journal.read_bytes()
+        run.journal.write_bytes(heard.replace(b'"failed"', b'"passed"'))
+
+        done = project.orch("fetch", "latest")
+
+        assert heard != run.journal.read_bytes()
+        assert done.code == 1, done.text
+        assert json.loads(run.verdict.read_bytes())["exit_code"] == 1
+        assert project.orch("verify", "latest").code == 0
+
+    @pytest.mark.parametrize("host_has", ["nothing", "less"])
+    def test_what_is_here_whole_needs_nothing_of_the_host(
+        self, project: Project, run: RunDir, host_has: str
+    ) -> None:
+        note(run, state="ended")
+        shutil.rmtree(run.evidence)
+        run.bundle.replace(run.incoming)
+        if host_has == "nothing":
+            shutil.rmtree(host_folder(project, run))
+        else:
+            shutil.rmtree(host_folder(project, run) / "steps" / "one")
+            (host_folder(project, run) / "bundle.zip").unlink()
+
+        done = project.orch("fetch", "latest")
+
+        assert done.code == 1, done.text
+        assert (run.evidence / "steps" / "one" / "out" / "file.txt").read_text() == "words\n"
+        assert project.orch("verify", "latest").code == 0
+
 
 class TestHomeAlready:
+    @pytest.mark.parametrize("command", ["attach", "fetch"])
+    def test_its_host_may_be_unknown_here(
+        self, project: Project, run: RunDir, command: str
+    ) -> None:
+        note(run, host="elsewhere", bundle={"confirmed": False})
+        run.verdict.unlink()
+
+        done = project.orch(command, "latest")
+
+        assert done.code == 1, done.text
+        assert run.verdict.exists()
+
     def test_its_exit_code_is_that_of_the_run(self, project: Project, run: RunDir) -> None:
         done = project.orch("fetch", "latest")
 
@@ -187,6 +234,27 @@ class TestOneAtATime:
         assert "another orch (process " in done.err
         assert project.orch(command, "latest").code == 1
         assert not (run.path / ".lock").exists()
+
+    def test_a_sweep_here_leaves_it_alone(self, project: Project, run: RunDir) -> None:
+        long_ago = time.time() - 7200
+        os.utime(run.record_file, (long_ago, long_ago))
+        with hold.held(run):
+            kept = project.orch("gc", "--older-than", "1h")
+
+        assert (kept.code, "stays: another orch" in kept.err) == (0, True)
+        assert project.orch("gc", "--older-than", "1h").code == 0
+        assert not run.path.exists()
+
+    def test_a_link_in_its_place_is_not_written_through(
+        self, project: Project, run: RunDir, tmp_path: Path
+    ) -> None:
+        victim = tmp_path / "victim"
+        victim.write_text("mine")
+        (run.path / ".lock").symlink_to(victim)
+
+        done = project.orch("fetch", "latest")
+
+        assert (done.code, victim.read_text()) == (3, "mine")
 
     def test_a_run_that_is_followed_is_held(self, project: Project) -> None:
         project.write("slow.yaml", SLOW)
