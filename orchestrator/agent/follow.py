@@ -17,6 +17,7 @@ from orchestrator.agent.frames import PIECE_BYTES, Data
 from orchestrator.agent.launch import Refusal
 from orchestrator.agent.layout import RunFolder
 from orchestrator.agent.logfile import last_lines
+from orchestrator.agent.plan import Plan
 from orchestrator.agent.rescue import order_cancel, rescue
 from orchestrator.agent.runlock import is_supervised
 from orchestrator.agent.wholeness import is_sound, is_whole
@@ -42,7 +43,7 @@ class Follower:
         self._run = run
         self._journal_at = journal_at
         self._bundle_at = bundle_at
-        self._reader = journal.LineReader()
+        self._reader = journal.LineReader(lenient=True)
         self._current: dict[str, Any] | None = None
         self._ended = False
         self._told_tail = ""
@@ -54,7 +55,7 @@ class Follower:
 
         Raises:
             Refusal: there is no bundle, and none can be made.
-            OSError, ValueError: as `rescue`.
+            OSError: as `rescue`.
         """
         self._catch_up()
         self._mend_bundle()
@@ -156,6 +157,17 @@ class Follower:
 
     def _send_bundle(self) -> None:
         """Send the zip, also while it is still growing."""
+        while not self._send_one_bundle():
+            # The new one may hold less: files that nobody can look through for secrets any more.
+            self._link.tell("bundle_anew")
+            self._bundle_at = 0
+        while self._tell_journal():
+            continue
+        with open(self._run.bundle_facts, encoding="utf-8") as facts:
+            self._link.tell("bundle_end", **json.load(facts))
+
+    def _send_one_bundle(self) -> bool:
+        """Send the bundle that is there to its end; False when another one took its place."""
         with self._open_bundle() as file:
             while True:
                 self._tell_journal()
@@ -165,17 +177,18 @@ class Follower:
                 if sent:
                     continue
                 if whole:
-                    break
+                    return True
                 if not is_supervised(self._run) and not os.path.exists(self._run.bundle_facts):
-                    # It died over the bundle, which is written anew, with the same first bytes.
-                    rescue(self._run)
-                else:
-                    self._beat()
-                    time.sleep(_LOOK_S)
-        while self._tell_journal():
-            continue
-        with open(self._run.bundle_facts, encoding="utf-8") as facts:
-            self._link.tell("bundle_end", **json.load(facts))
+                    # It died over the bundle, which has the same first bytes when written anew.
+                    if rescue(self._run) and self._has_secrets():
+                        return False
+                    continue
+                self._beat()
+                time.sleep(_LOOK_S)
+
+    def _has_secrets(self) -> bool:
+        with open(self._run.plan, encoding="utf-8") as file:
+            return bool(Plan.from_json(file.read()).secrets)
 
     def _note_that_it_is_home(self) -> None:
         """Mark the run as one that may be swept, once the controller says that it has everything.

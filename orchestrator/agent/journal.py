@@ -99,23 +99,38 @@ class Journal:
 
 
 class LineReader:
-    """Events from journal bytes that arrive in pieces."""
+    """Events from journal bytes that arrive in pieces.
 
-    def __init__(self) -> None:
+    Args:
+        lenient: let a line that cannot be read be a note that says so; for who only listens.
+    """
+
+    def __init__(self, *, lenient: bool = False) -> None:
         self._half = b""
+        self._lenient = lenient
 
     def feed(self, piece: bytes) -> Iterator[dict[str, Any]]:
         """The events that this piece completes.
 
         Raises:
-            ValueError: a whole line is not a JSON object with an `event`.
+            ValueError: a whole line is not a JSON object with an `event`; not when lenient.
         """
         *lines, self._half = (self._half + piece).split(b"\n")
         for line in lines:
-            record = _parsed(line)
-            if not isinstance(record, dict) or "event" not in record:
-                raise ValueError("a journal line without an event")
-            yield record
+            try:
+                yield _event(line)
+            except ValueError as error:
+                if not self._lenient:
+                    raise
+                text = f"a line of the journal cannot be read: {error}"
+                yield {"event": NOTE, "level": "warning", "text": text}
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    record = _parsed(line)
+    if not isinstance(record, dict) or "event" not in record:
+        raise ValueError("a journal line without an event")
+    return record
 
 
 def _parsed(line: bytes) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, Callable, Mapping, Sequence
 from orchestrator.agent import journal, processes, recorded, removal, runlock
 from orchestrator.agent.cgroup import Group
 from orchestrator.agent.journal import Journal
+from orchestrator.agent.launch import Refusal
 from orchestrator.agent.layout import RunFolder, write_atomically
 from orchestrator.agent.plan import Job, Plan
 from orchestrator.agent.reserve import Reserve
@@ -60,7 +61,8 @@ def rescue(run: RunFolder, is_good: Callable[[RunFolder], bool] = is_whole) -> b
         Whether there is a bundle now; not while somebody else has the lock.
 
     Raises:
-        OSError, ValueError: its files cannot be read, or the bundle cannot be written.
+        OSError: its files cannot be read, or the bundle cannot be written.
+        Refusal: its plan or its journal is damaged, so that nobody knows what it was.
     """
     try:
         handle = runlock.hold(run)
@@ -69,6 +71,8 @@ def rescue(run: RunFolder, is_good: Callable[[RunFolder], bool] = is_whole) -> b
     try:
         if not is_good(run):
             _end(run)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Refusal("damaged_run", f"{run.path} is damaged: {error}") from error
     finally:
         os.close(handle)
     return True

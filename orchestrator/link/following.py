@@ -114,7 +114,7 @@ class Following:
         self._bundle = bundle
         self._session = session
         self._patience_s = patience_s
-        self._reader = LineReader()
+        self._reader = LineReader(lenient=True)
         self._leaving = False
         self._attached_at = self._heard_at = 0.0
         self._brought_something = False
@@ -232,6 +232,9 @@ class Following:
                     yield from self._take(frame, journal, bundle)
                 elif frame["type"] == "tail":
                     yield Tail(frame["id"], frame["line"])
+                elif frame["type"] == "bundle_anew":
+                    bundle.seek(0)
+                    bundle.truncate()
                 elif frame["type"] == "bundle_end":
                     bundle.flush()
                     yield Arrived(int(frame["size"]), str(frame["manifest_sha256"]))
@@ -254,7 +257,7 @@ class Following:
         if not self._journal.exists():
             return
         try:
-            known = list(self._reader.feed(self._journal.read_bytes()))
+            known = list(LineReader().feed(self._journal.read_bytes()))
         except ValueError:
             # Damaged here; the host has it whole.
             self._forget_journal()
@@ -264,7 +267,7 @@ class Following:
 
     def _forget_journal(self) -> None:
         self._journal.unlink()
-        self._reader = LineReader()
+        self._reader = LineReader(lenient=True)
 
     def _pause(self, pause_s: float) -> Iterator[Update]:
         # Jitter, so that a host that comes back is not met by everybody at once.
@@ -280,7 +283,7 @@ class Following:
             whole = content.rfind(b"\n") + 1
             if whole < len(content):
                 self._journal.write_bytes(content[:whole])
-            self._reader = LineReader()
+            self._reader = LineReader(lenient=True)
 
     def _drop(self) -> None:
         if self._session is not None:

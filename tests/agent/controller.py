@@ -232,6 +232,8 @@ class Controller:
         for frame in self.frames_until("bye"):
             if not isinstance(frame, Data):
                 heard.messages.append(frame)
+                if frame["type"] == "bundle_anew":
+                    heard.bundle, at["bundle"] = b"", 0
                 if frame["type"] == "bundle_end" and confirm:
                     self.tell("home")
                 continue

@@ -252,6 +252,57 @@ class TestADeadSupervisor:
         end = heard.message("bundle_end")
         assert end["manifest_sha256"] == whole.message("bundle_end")["manifest_sha256"]
 
+    def test_that_was_writing_one_of_a_run_with_secrets_is_replaced_from_its_beginning(
+        self, tmp_path: Path
+    ) -> None:
+        """The files of its steps stay behind: nobody can look through them any more."""
+        root = tmp_path / "root"
+        command = "echo hi; head -c 300000 /dev/urandom > $ORCH_OUT/x"
+        secret = {"TOKEN": "hunter2-secret"}
+        whole = run(root, FILES, job("one", command), secrets=secret)
+        host = folder(root)
+        ordered = json.loads(Path(host.plan).read_text("utf-8"))
+        Path(host.plan).write_text(json.dumps({**ordered, "secrets": ["TOKEN"]}), "utf-8")
+        Path(host.bundle_manifest).unlink()
+        Path(host.bundle).rename(f"{host.bundle}.part")
+        raw = Path(f"{host.bundle}.part").read_bytes()
+        Path(f"{host.bundle}.part").write_bytes(raw[:200_000])
+        Path(host.bundle_facts).unlink()
+
+        heard = attach(root, journal_at=len(whole.journal), bundle_at=150_000)
+
+        assert is_whole(heard, tmp_path / "bundle.zip")
+        assert len(heard.bundle) < 150_000
+
+    def test_a_journal_that_is_damaged_keeps_no_bundle_from_home(self, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        whole = run(root, FILES, job("one", "echo hi"))
+        with Path(folder(root).journal).open("ab") as file:
+            file.write(b"{]\n")
+
+        heard = attach(root)
+
+        assert heard.bundle == whole.bundle
+
+    def test_one_that_is_damaged_and_has_no_bundle_is_refused_in_words(
+        self, tmp_path: Path
+    ) -> None:
+        root = tmp_path / "root"
+        run(root, FILES, job("one", "echo hi"))
+        Path(folder(root).bundle).unlink()
+        Path(folder(root).plan).write_text("{]")
+
+        with Controller(root) as controller:
+            controller.hello("attach", run_id=RUN_ID)
+            refused = next(
+                frame
+                for frame in controller.frames_until("refused")
+                if not isinstance(frame, Data) and frame["type"] == "refused"
+            )
+
+        assert refused["code"] == "damaged_run"
+        assert folder(root).path in refused["text"]
+
     def test_that_died_behind_its_last_word_is_replaced_too(self, tmp_path: Path) -> None:
         root = tmp_path / "root"
         run(root, FILES, job("one", "echo hi"))

@@ -27,6 +27,7 @@ steps:
 """  # noqa: E501
 
 LONGER = '{"event":"note","level":"info","text":"of another run"}\n' * 2000
+SHORTER = LONGER.partition("\n")[0] + "\n"
 SLOW = """
 experiment: slow
 kind: probe
@@ -97,6 +98,7 @@ class TestStoppedBeforeItWasCalledHome:
     ) -> None:
         note(run, state="ended")
         run.bundle.write_bytes(run.bundle.read_bytes() + b"more")
+        run.bundle.replace(run.incoming)
 
         done = project.orch("fetch", "latest")
 
@@ -105,11 +107,13 @@ class TestStoppedBeforeItWasCalledHome:
         assert project.orch("fetch", "latest").code == 1
         assert project.orch("verify", "latest").code == 0
 
-    @pytest.mark.parametrize("damage", ["{]\n", LONGER])
+    @pytest.mark.parametrize("damage", ["{]\n", LONGER, SHORTER])
     def test_a_journal_that_is_not_the_hosts_is_forgotten(
         self, project: Project, run: RunDir, damage: str
     ) -> None:
         note(run, state="ended")
+        shutil.rmtree(run.evidence)
+        run.bundle.unlink()
         run.journal.write_text(damage, "utf-8")
 
         done = project.orch("fetch", "latest")
