@@ -21,6 +21,7 @@ from orchestrator.spec.words import (
     MetricName,
     ScalarValue,
     StepId,
+    show_scalar,
 )
 
 _SOURCE = r"^(closed_form|datasheet|paper|guess|prior_run:[A-Za-z0-9._-]+)$"
@@ -105,6 +106,12 @@ class Expect(Model):
             raise wrong("`exact` without a value", "`value: ...` beside `exact: true`")
         if self.ratio_to is not None and self.kind == "hash":
             raise wrong("a ratio of hashes", "`value` or `interval` beside `ratio_to`")
+        if self.ratio_to is not None and isinstance(self.value, (str, bool)):
+            raise wrong(
+                f"a ratio is never `{show_scalar(self.value)}`",
+                "a number beside `ratio_to`",
+                "remove `ratio_to` to judge the value itself",
+            )
         return self
 
     def _check_tolerance(self) -> None:

@@ -113,22 +113,28 @@ class _Judge:
 
 def _judged(entry: Entry, measured: Measured, below: Measured | NotMeasured | None) -> Item:
     expect = entry.expect
-    if below is not None and measured.is_number:
+    if below is not None:
+        if isinstance(below, NotMeasured):
+            raise below
+        if not measured.is_number:
+            return _no_number(entry, measured)
         measured = _ratio(measured, below)
     if expect.kind == "hash":
         return _exactly(entry, measured, expect.hash)
     if expect.kind == "exact":
         return _exactly(entry, _in_unit(entry, measured), expect.value)
     if not measured.is_number:
-        return _item(entry, MISS, measured, reason=f"`{measured.value}` is not a number")
+        return _no_number(entry, measured)
     measured = _in_unit(entry, measured)
     distance, inside = expected.distance(expect, float(measured.value))
     return _item(entry, HIT if inside else MISS, measured, distance=distance)
 
 
-def _ratio(measured: Measured, below: Measured | NotMeasured) -> Measured:
-    if isinstance(below, NotMeasured):
-        raise below
+def _no_number(entry: Entry, measured: Measured) -> Item:
+    return _item(entry, MISS, measured, reason=f"`{measured.value}` is not a number")
+
+
+def _ratio(measured: Measured, below: Measured) -> Measured:
     if not below.is_number:
         raise NotMeasured(f"the reference of the ratio is `{below.value}`, not a number")
     divisor = converted(below, measured.unit)

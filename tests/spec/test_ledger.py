@@ -60,6 +60,12 @@ def test_expectations_that_can_fail(expect: str) -> None:
         ("{hash: xyz}", "expect.hash"),
         ("{value: fast, rel: 5%}", "`fast` is no number"),
         ("{ratio_to: {}, value: 1, rel: 5%}", "either `entry` or `metric`"),
+        ("{ratio_to: {metric: other}, value: true, exact: true}", "a ratio is never `true`"),
+        ("{ratio_to: {metric: other}, value: fast, exact: true}", "a ratio is never `fast`"),
+        (
+            "{ratio_to: {metric: other}, hash: 84a516841ba77a5b4648de2cd0dfcb30ea46dbb4}",
+            "a ratio of hashes",
+        ),
         ("{ratio_to: {entry: nobody}, value: 1, rel: 5%}", "no entry has the id `nobody`"),
     ],
 )

@@ -61,12 +61,14 @@ class TestRatio:
             ("word", 1.0, "miss", "`word` is not a number"),
             (1.0, "word", "missing", "the reference of the ratio is `word`, not a number"),
             (1.0, True, "missing", "the reference of the ratio is `True`, not a number"),
+            (True, 1.0, "miss", "`True` is not a number"),
         ],
     )
+    @pytest.mark.parametrize("how", [{"rel": "1%"}, {"exact": True}], ids=["near", "exact"])
     def test_of_what_is_no_number(
-        self, value: object, reference: object, status: str, reason: str
+        self, how: dict[str, Any], value: object, reference: object, status: str, reason: str
     ) -> None:
-        expect = {"value": 1, "rel": "1%", "ratio_to": {"metric": "base"}}
+        expect = {"value": 1, **how, "ratio_to": {"metric": "base"}}
 
         item = judged(entry(expect), measured(value), result("run", "base", reference))
 
@@ -95,10 +97,12 @@ class TestRatio:
 
         assert item.status == "not_comparable"
 
-    def test_to_something_that_was_not_measured(self) -> None:
-        expect = {"value": 1, "rel": "1%", "ratio_to": {"metric": "base"}}
+    @pytest.mark.parametrize("value", [1.0, True, "1"])
+    @pytest.mark.parametrize("how", [{"rel": "1%"}, {"exact": True}], ids=["near", "exact"])
+    def test_to_something_that_was_not_measured(self, how: dict[str, Any], value: object) -> None:
+        expect = {"value": 1, **how, "ratio_to": {"metric": "base"}}
 
-        item = judged(entry(expect), measured(1.0))
+        item = judged(entry(expect), measured(value))
 
         assert (item.status, item.reason) == ("missing", "no step recorded `base`")
 
