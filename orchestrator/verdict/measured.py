@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.spec import formula
 from orchestrator.spec.words import show_in_id
 from orchestrator.store.history import Point
 from orchestrator.store.results import Result
@@ -21,7 +20,8 @@ from orchestrator.verdict.recorded import Place, Recorded, equal, holds, place_o
 class Measured:
     """What was measured: the median over rounds for numbers, the common value else.
 
-    `values` is what each round said, where `value` is not computed; `places` is where it came from.
+    `values` is what each of `rounds` said; where what was computed has none, `unmatched` says why.
+    `places` is where it came from.
     """
 
     value: Any
@@ -30,6 +30,8 @@ class Measured:
     step: str = ""
     values: tuple[Any, ...] = ()
     places: tuple[Place, ...] = ()
+    rounds: tuple[int, ...] = ()
+    unmatched: str = ""
 
     @property
     def is_number(self) -> bool:
@@ -63,7 +65,7 @@ def quantity(metric: str, step: str | None, where: Point, recorded: Recorded) ->
         raise NotMeasured(_why_nothing(metric, step, where, recorded))
     places = {place_of(r) for r in matching}
     if len(places) > 1:
-        shown = ", ".join(_shown(p[1], point_of(p)) for p in sorted(places, key=str)[:3])
+        shown = ", ".join(shown_at(p[1], point_of(p)) for p in sorted(places, key=str)[:3])
         raise NotMeasured(f"`where` names {len(places)} points ({shown}, ...), not one")
     planned = recorded.planned_at(matching[0], where)
     if len(planned) > 1:
@@ -77,67 +79,6 @@ def quantity(metric: str, step: str | None, where: Point, recorded: Recorded) ->
             f"recorded in {told} of {len(rounds)} rounds; not in {silent[0]}", tuple(places)
         )
     return summary(matching)
-
-
-def computed(
-    expression: str,
-    unit: str,
-    step: str | None,
-    where: Point,
-    recorded: Recorded,
-) -> Measured:
-    """The value of an expression over metrics of one point.
-
-    Raises:
-        NotMeasured: a metric is missing or is no number, they were measured at several points, or
-            the expression has no value.
-    """
-    parts = _parts(expression, step, where, recorded)
-    places = tuple(place for part in parts.values() for place in part.places)
-    apart = _why_apart(places)
-    if apart:
-        raise NotMeasured(apart, places)
-    values = {}
-    base = next(iter(parts.values())).unit
-    for name, part in parts.items():
-        if not part.is_number:
-            raise NotMeasured(f"`{name}` is `{part.value}`, not a number", places)
-        wanted = base if units.is_dimensionless(unit) else unit
-        try:
-            values[name] = converted(part, wanted)
-        except NotMeasured as error:
-            raise NotMeasured(f"`{name}`: {error}", places) from error
-        except units.UnitMismatch as error:
-            raise NotMeasured(f"`{name}`: {error}", places) from error
-    try:
-        value = formula.evaluate(expression, values)
-    except formula.FormulaError as error:
-        raise NotMeasured(str(error), places) from error
-    count = min(part.count for part in parts.values())
-    return Measured(value, unit, count, places[0][1], places=places)
-
-
-def _parts(
-    expression: str, step: str | None, where: Point, recorded: Recorded
-) -> dict[str, Measured]:
-    """Every metric that an expression names.
-
-    Raises:
-        NotMeasured: it names none, or one has no value; then it knows the places of the others too.
-    """
-    parts: dict[str, Measured] = {}
-    failed: list[NotMeasured] = []
-    for name in formula.metrics(expression):
-        try:
-            parts[name] = quantity(name, step, where, recorded)
-        except NotMeasured as error:
-            failed.append(error)
-    if failed:
-        heard = [part.places for part in parts.values()] + [error.places for error in failed]
-        raise NotMeasured(str(failed[0]), [place for places in heard for place in places])
-    if not parts:
-        raise NotMeasured(f"`{expression}` names no metric")
-    return parts
 
 
 def converted(measured: Measured, wanted: str) -> float:
@@ -155,24 +96,6 @@ def converted(measured: Measured, wanted: str) -> float:
     return value
 
 
-def _why_apart(places: Sequence[Place]) -> str:
-    """Why places are not one point: two of them differ in an axis that both have."""
-    known: dict[str, tuple[Any, Place]] = {}
-    for place in places:
-        for axis, value in point_of(place).items():
-            other, first = known.setdefault(axis, (value, place))
-            if not equal(other, value):
-                return (
-                    f"{_told(first)} and {_told(place)} were not measured at one point; name the "
-                    f"`{axis}` of both in `where`"
-                )
-    return ""
-
-
-def _told(place: Place) -> str:
-    return f"`{place[0]}` of {_shown(place[1], point_of(place))}"
-
-
 def summary(matching: Sequence[Result]) -> Measured:
     """What all rounds at one place say together.
 
@@ -185,7 +108,8 @@ def summary(matching: Sequence[Result]) -> Measured:
         raise NotMeasured(
             f"recorded as {without[0].status}: {_one_line(without[0].note) or 'no reason'}", [place]
         )
-    values = tuple(r.value for r in matching)
+    in_order = sorted(matching, key=lambda r: r.round)
+    values, rounds = tuple(r.value for r in in_order), tuple(r.round for r in in_order)
     found = sorted({r.unit for r in matching})
     if len(found) > 1:
         raise NotMeasured(f"recorded in several units: {found}", [place])
@@ -201,7 +125,7 @@ def summary(matching: Sequence[Result]) -> Measured:
     if numbers and not math.isfinite(value):
         shown = ", ".join(map(str, values[:4]))
         raise NotMeasured(f"the median of the rounds is beyond every float: {shown}", [place])
-    return Measured(value, found[0], len(values), place[1], values, (place,))
+    return Measured(value, found[0], len(values), place[1], values, (place,), rounds)
 
 
 def _one_line(note: str) -> str:
@@ -230,7 +154,7 @@ def _why_nothing(metric: str, step: str | None, where: Point, recorded: Recorded
         job = bad[0]
         return f"{job.id} {job.state.replace('_', ' ')}{': ' + job.reason if job.reason else ''}"
     nothing = "no result that can be read is" if recorded.unreadable else "no step recorded"
-    return f"{nothing} `{metric}`" + (f" at {_shown('', where)}" if where else "")
+    return f"{nothing} `{metric}`" + (f" at {shown_at('', where)}" if where else "")
 
 
 def _why_several(result: Result, where: Point, planned: Sequence[Point]) -> str:
@@ -239,11 +163,12 @@ def _why_several(result: Result, where: Point, planned: Sequence[Point]) -> str:
     more = f" and {len(planned) - 2} more" if len(planned) > 2 else ""
     named = ", ".join(f"{a}: {show_in_id(v)}" for a, v in own.items() if a not in where)
     return (
-        f"`where` leaves {len(planned)} planned points: {_shown(step, own)} recorded "
-        f"`{result.metric}` there, {_shown(step, planned[1])}{more} did not; "
+        f"`where` leaves {len(planned)} planned points: {shown_at(step, own)} recorded "
+        f"`{result.metric}` there, {shown_at(step, planned[1])}{more} did not; "
         f"name the point in `where`: {{{named}}}"
     )
 
 
-def _shown(step: str, point: Point) -> str:
+def shown_at(step: str, point: Point) -> str:
+    """A point of a step, as people write it."""
     return f"{step}[{', '.join(f'{axis}={value}' for axis, value in point.items())}]"

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.spec.ledger import Entry, Ledger, by_id
+from orchestrator.spec.ledger import Entry, Expect, Ledger, by_id
 from orchestrator.store.history import History
 from orchestrator.store.results import Result
 from orchestrator.verdict import expected, units
 from orchestrator.verdict.conditions import Conditions
+from orchestrator.verdict.derived import computed, ratio
 from orchestrator.verdict.item import HIT, MISS, MISSING, NEW, NOT_COMPARABLE, ORDER, Item
 from orchestrator.verdict.measured import (
     Measured,
     NotMeasured,
-    computed,
     converted,
     disagreement,
     quantity,
@@ -95,9 +94,14 @@ class _Judge:
         return found
 
     def _measure(self, entry: Entry) -> Measured:
+        return self._quantity(entry, entry.expect)
+
+    def _quantity(self, entry: Entry, expect: Expect) -> Measured:
+        """What an entry measures, with each round's value where it is expected exactly."""
         where = (entry.step, entry.where, self._recorded)
         if entry.compute:
-            return computed(entry.compute, entry.unit, *where)
+            by_round = expect.kind in ("exact", "hash")
+            return computed(entry.compute, entry.unit, *where, by_round=by_round)
         assert entry.metric is not None, "an entry has a metric or an expression"
         return quantity(entry.metric, *where)
 
@@ -105,7 +109,7 @@ class _Judge:
         reference = entry.expect.ratio_to
         assert reference is not None
         if reference.entry is not None:
-            return self._measure(self._entries[reference.entry])
+            return self._quantity(self._entries[reference.entry], entry.expect)
         assert reference.metric is not None
         where = {**entry.where, **reference.where}
         return quantity(reference.metric, reference.step, where, self._recorded)
@@ -118,11 +122,11 @@ def _judged(entry: Entry, measured: Measured, below: Measured | NotMeasured | No
             raise below
         if not measured.is_number:
             return _no_number(entry, measured)
-        measured = _ratio(measured, below)
+        measured = ratio(measured, below, by_round=expect.exact)
     if expect.kind == "hash":
-        return _exactly(entry, measured, expect.hash)
+        return _exactly(entry, _agreed(measured), expect.hash)
     if expect.kind == "exact":
-        return _exactly(entry, _in_unit(entry, measured), expect.value)
+        return _exactly(entry, _in_unit(entry, _agreed(measured)), expect.value)
     if not measured.is_number:
         return _no_number(entry, measured)
     measured = _in_unit(entry, measured)
@@ -134,18 +138,6 @@ def _no_number(entry: Entry, measured: Measured) -> Item:
     return _item(entry, MISS, measured, reason=f"`{measured.value}` is not a number")
 
 
-def _ratio(measured: Measured, below: Measured) -> Measured:
-    if not below.is_number:
-        raise NotMeasured(f"the reference of the ratio is `{below.value}`, not a number")
-    divisor = converted(below, measured.unit)
-    if divisor == 0:
-        raise NotMeasured("the reference of the ratio is zero")
-    ratio = float(measured.value) / divisor
-    if not math.isfinite(ratio):
-        raise NotMeasured(f"the ratio of {measured.value} to {divisor} is beyond every float")
-    return Measured(ratio, "1", measured.count, measured.step)
-
-
 def _in_unit(entry: Entry, measured: Measured) -> Measured:
     """The measured number in the entry's unit."""
     wanted = "1" if entry.expect.ratio_to else entry.unit
@@ -154,8 +146,20 @@ def _in_unit(entry: Entry, measured: Measured) -> Measured:
     return replace(measured, value=converted(measured, wanted), unit=wanted)
 
 
+def _agreed(measured: Measured) -> Measured:
+    """With what every round said, where they agree: what is computed of medians may differ."""
+    if measured.unmatched:
+        raise NotMeasured(measured.unmatched)
+    first = measured.values[0]
+    return replace(measured, value=first) if _agree(measured.values) else measured
+
+
+def _agree(values: Sequence[Any]) -> bool:
+    return all(equal(value, values[0]) for value in values)
+
+
 def _exactly(entry: Entry, measured: Measured, wanted: Any) -> Item:
-    if any(not equal(value, measured.values[0]) for value in measured.values):
+    if not _agree(measured.values):
         return _item(entry, MISS, measured, reason=disagreement(measured.values))
     return _item(entry, HIT if equal(measured.value, wanted) else MISS, measured)
 

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from orchestrator.store.history import History
-from orchestrator.store.results import Result
 from orchestrator.verdict.measured import (
     Measured,
     NotMeasured,
-    computed,
     quantity,
     summary,
 )
@@ -37,7 +35,13 @@ class TestBinding:
         found = quantity("time", "run", {"n": 2}, Recorded(POINTS, History()))
 
         assert found == Measured(
-            20.0, "us", 1, "run", values=(20.0,), places=(("time", "run", (("n", False, 2),)),)
+            20.0,
+            "us",
+            1,
+            "run",
+            values=(20.0,),
+            places=(("time", "run", (("n", False, 2),)),),
+            rounds=(0,),
         )
 
     def test_two_points_are_not_one(self) -> None:
@@ -291,80 +295,3 @@ class TestReasons:
         why = why_not(quantity, "time", "run", {}, results=[], jobs=jobs)
 
         assert why == "no step recorded `time`"
-
-
-class TestComputed:
-    RESULTS: tuple[Result, ...] = (
-        result("run", "a", 30.0),
-        result("run", "b", 0.01, "ms"),
-        result("run", "size.out", 8, "By"),
-        result("run", "word", "abc", ""),
-        result("run", "long", 1e307, "h"),
-    )
-
-    @pytest.mark.parametrize(
-        ("expression", "unit", "value"),
-        [
-            ("a - b", "us", 20.0),
-            ("a - b", "ms", 0.02),
-            ("a / b", "1", 3.0),
-            ("max(a, b) - min(a, b)", "us", 20.0),
-            ("size.out * 2", "By", 16.0),
-        ],
-    )
-    def test_metrics_are_converted_before_they_meet(
-        self, expression: str, unit: str, value: float
-    ) -> None:
-        found = computed(expression, unit, None, {}, Recorded(self.RESULTS, History()))
-
-        assert found.value == pytest.approx(value)
-        assert (found.unit, found.step) == (unit, "run")
-
-    @pytest.mark.parametrize(
-        ("expression", "unit", "words"),
-        [
-            ("a - missing", "us", "no step recorded `missing`"),
-            ("a - word", "us", "`word` is `abc`, not a number"),
-            ("a - size.out", "us", "`size.out`: measured in `By`, expected in `us`"),
-            ("a / (b - b)", "1", "has no value"),
-            ("sqrt(b - a)", "1", "has no value"),
-            ("(0 - a) ** 0.5", "1", "has no value"),
-            ("2 * 3", "1", "names no metric"),
-            ("a / long", "1", "`long`: 1e+307 h in us is beyond every float"),
-        ],
-    )
-    def test_what_cannot_be_computed_says_why(self, expression: str, unit: str, words: str) -> None:
-        assert words in why_not(computed, expression, unit, None, {}, results=self.RESULTS)
-
-    @pytest.mark.parametrize(
-        ("a", "b"),
-        [
-            (result("run[n=1]", "a", 30.0), result("run[n=2]", "b", 10.0)),
-            (result("one[n=1]", "a", 30.0), result("two[n=2]", "b", 10.0)),
-            (result("run", "a", 3.0, point={"n": 1}), result("run", "b", 1.0, point={"n": 2})),
-            (result("run", "a", 3.0, point={"n": 1}), result("run", "b", 1.0, point={"n": True})),
-        ],
-        ids=["two jobs", "two steps", "one job", "true is not one"],
-    )
-    def test_metrics_of_two_points_are_not_computed_with(self, a: Result, b: Result) -> None:
-        why = why_not(computed, "a - b", "us", None, {}, results=[a, b])
-
-        assert why.startswith(f"`a` of {a.step}[n=1] and `b` of {b.step}[n=")
-        assert why.endswith("were not measured at one point; name the `n` of both in `where`")
-
-    def test_an_axis_that_only_one_has_keeps_nothing_apart(self) -> None:
-        results = [
-            result("run[n=1]", "a", 30.0),
-            result("run[n=1]", "b", 10.0, point={"n": 1, "k": 2}),
-            result("other", "c", 1.0),
-        ]
-
-        found = computed("a - b - c", "us", None, {}, Recorded(results, History()))
-
-        assert found.value == 19.0
-
-    def test_counts_as_many_rounds_as_its_poorest_part(self) -> None:
-        results = [result("run", "a", 1.0, round=r) for r in range(3)]
-        results += [result("run", "b", 1.0, round=r) for r in range(2)]
-
-        assert computed("a + b", "us", None, {}, Recorded(results, History())).count == 2
