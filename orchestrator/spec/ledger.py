@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
 from orchestrator.errors import SpecError
-from orchestrator.spec import formula
+from orchestrator.spec import formula, ratios
 from orchestrator.spec.document import Document
 from orchestrator.spec.model import Model, in_file_order, validate
 from orchestrator.spec.quantity import Fraction, Number, check_number, wrong
@@ -208,7 +208,7 @@ def read_ledger(document: Document) -> Ledger:
     """The ledger of a file.
 
     Raises:
-        SpecError: the file is wrong, an id stands twice, or a ratio names an unknown entry.
+        SpecError: the file is wrong, an id stands twice, or a ratio predicts nothing.
     """
     ledger = validate(Ledger, document)
     problems = []
@@ -224,16 +224,7 @@ def read_ledger(document: Document) -> Ledger:
                 )
             )
         first.setdefault(entry.id, index)
-    for index, entry in enumerate(ledger.entries):
-        reference = entry.expect.ratio_to
-        if reference and reference.entry and reference.entry not in first:
-            problems.append(
-                document.problem(
-                    ("entries", index, "expect", "ratio_to", "entry"),
-                    f"no entry has the id `{reference.entry}`",
-                    "the id of an entry of this file",
-                )
-            )
+    problems += ratios.problems(ledger.entries, document)
     if problems:
         raise SpecError(in_file_order(problems))
     return ledger
