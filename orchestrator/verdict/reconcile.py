@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.spec.ledger import Entry, Expect, Ledger, by_id
+from orchestrator.spec.ledger import Entry, Expect, Ledger, Reference, by_id
 from orchestrator.store.history import History
 from orchestrator.store.results import Result
 from orchestrator.verdict import expected, units
@@ -112,7 +112,28 @@ class _Judge:
             return self._quantity(self._entries[reference.entry], entry.expect)
         assert reference.metric is not None
         where = {**entry.where, **reference.where}
-        return quantity(reference.metric, reference.step, where, self._recorded)
+        try:
+            return quantity(reference.metric, reference.step, where, self._recorded)
+        except NotMeasured as error:
+            hint = "" if error.places else _why_elsewhere(entry, reference, self._recorded)
+            raise NotMeasured(f"{error}{hint}", error.places) from error
+
+
+def _why_elsewhere(entry: Entry, reference: Reference, recorded: Recorded) -> str:
+    """That a reference takes over an axis of its entry which it was recorded without."""
+    assert reference.metric is not None
+    where = {**entry.where, **reference.where}
+    found = recorded.axes_of(reference.metric, reference.step)
+    if any(axes >= where.keys() for axes in found):
+        return ""
+    for axes, step in found.items():
+        lacking = [axis for axis in entry.where if axis not in axes | reference.where.keys()]
+        if lacking and axes >= reference.where.keys():
+            return (
+                f"; `{step}` recorded it without the axis `{lacking[0]}`, which `ratio_to` takes "
+                "over from the entry: `ratio_to: {entry: ...}` asks at a point of its own"
+            )
+    return ""
 
 
 def _judged(entry: Entry, measured: Measured, below: Measured | NotMeasured | None) -> Item:

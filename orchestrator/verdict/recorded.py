@@ -76,6 +76,18 @@ class Recorded:
         beside = self._planned.near(job, where).items()
         return [job.point, *(p for key, p in beside if key != own and may_hold(p, where))]
 
+    def axes_of(self, metric: str, step: str | None) -> Mapping[frozenset[str], str]:
+        """The sets of axes under which a metric was recorded, each with a step that did."""
+        shapes = self._shapes.get(metric, {})
+        return {axes: own for own, axes in shapes if step in (None, own)}
+
+    @cached_property
+    def _shapes(self) -> Mapping[str, Mapping[tuple[str, frozenset[str]], None]]:
+        shapes: dict[str, dict[tuple[str, frozenset[str]], None]] = {}
+        for metric, results in self._by_metric.items():
+            shapes[metric] = {(r.step, frozenset(r.point)): None for r in results}
+        return shapes
+
     @cached_property
     def _planned(self) -> _Planned:
         return _Planned(self.history.jobs.values())

@@ -107,6 +107,62 @@ class TestRatio:
         assert (item.status, item.reason) == ("missing", "no step recorded `base`")
 
 
+class TestAxisOfTheReference:
+    """The `where` of an entry holds for its reference too, and no axis can be taken away."""
+
+    HINT = (
+        "no step recorded `c` at [n=1]; `base` recorded it without the axis `n`, which `ratio_to` "
+        "takes over from the entry: `ratio_to: {entry: ...}` asks at a point of its own"
+    )
+
+    def reason(self, reference: dict[str, Any], *results: Result) -> str:
+        expect = {"value": 1, "rel": "5%", "ratio_to": {"metric": "c", **reference}}
+        one = entry(expect, where={"n": 1}, step="run")
+        jobs = history(job("run[n=1]"), job("base"), job("k[k=1]"))
+
+        item = judged(one, result("run[n=1]", "time", 1.0), *results, jobs=jobs)
+
+        assert item.status == "missing"
+        return item.reason
+
+    @pytest.mark.parametrize("step", [{"step": "base"}, {}])
+    def test_that_its_step_does_not_have_is_told(self, step: dict[str, str]) -> None:
+        assert self.reason(step, result("base", "c", 1.0)) == self.HINT
+
+    @pytest.mark.parametrize(
+        ("reference", "results"),
+        [
+            ({"step": "base"}, []),
+            ({"step": "run"}, [result("base", "c", 1.0)]),
+            ({}, [result("run[n=2]", "c", 1.0)]),
+            ({}, [result("run[n=2]", "c", 1.0), result("base", "c", 1.0)]),
+            ({"where": {"n": 3}}, [result("base", "c", 1.0)]),
+            ({"where": {"k": 1}}, [result("base", "c", 1.0)]),
+        ],
+    )
+    def test_that_explains_nothing_is_not(
+        self, reference: dict[str, Any], results: list[Result]
+    ) -> None:
+        reason = self.reason(reference, *results)
+
+        assert reason.startswith("no step recorded `c` at [")
+        assert ";" not in reason
+
+    def test_what_was_recorded_without_a_value_keeps_its_reason(self) -> None:
+        gone = result("run[n=1]", "c", None, status="error", note="x")
+
+        assert self.reason({}, gone, result("base", "c", 1.0)) == "recorded as error: x"
+
+    def test_an_entry_of_its_own_is_measured(self) -> None:
+        base = entry({"interval": [0, None]}, id="base", metric="c", step="base")
+        expect = {"value": 2, "rel": "5%", "ratio_to": {"entry": "base"}}
+        results = (result("run[n=1]", "time", 2.0), result("base", "c", 1.0))
+
+        item = judged(entry(expect, where={"n": 1}), *results, others=(base,))
+
+        assert item.status == "hit"
+
+
 class TestCompute:
     def test_is_judged_like_a_metric(self) -> None:
         one = entry({"value": 20, "abs": 1}, compute="a - b")
