@@ -18,6 +18,7 @@ from orchestrator.store.record import RunRecord
 from orchestrator.store.results import Result
 from orchestrator.store.rundir import RunDir
 from orchestrator.verdict.conditions import Conditions
+from orchestrator.verdict.measured import NotMeasured, quantity
 from orchestrator.verdict.trend import Run, Trend, has, is_number, trends
 
 
@@ -85,7 +86,7 @@ def _nothing(runs: Sequence[Run], metric: str, where: Mapping[str, Any]) -> str:
     measured = [r for run in runs for r in run.results]
     names = sorted({r.metric for r in measured})
     if metric in names:
-        return _no_number(measured, metric, where)
+        return _no_number(runs, metric, where)
     close = get_close_matches(metric, names, 3)
     hint = f"; close to it: {', '.join(close)}" if close else ""
     known = "is known to have measured" if any(run.unreadable for run in runs) else "measured"
@@ -101,17 +102,30 @@ def _unread(runs: Sequence[Run]) -> str:
     return f"; {last.record.run_id} has an unreadable result: {last.unreadable[0]}"
 
 
-def _no_number(measured: Sequence[Result], metric: str, where: Mapping[str, Any]) -> str:
+def _no_number(runs: Sequence[Run], metric: str, where: Mapping[str, Any]) -> str:
     """What stands where a number was looked for, and where numbers are."""
-    at = [r for r in measured if r.metric == metric and has(r.point, where)]
+    measured = [(run, r) for run in runs for r in run.results]
+    at = [(run, r) for run, r in measured if r.metric == metric and has(r.point, where)]
     if not at:
         shown = ", ".join(f"{axis}={value}" for axis, value in where.items())
         return f"`{metric}` was measured nowhere at {shown}"
-    last = at[-1]
+    numbers = {r.metric for _, r in measured if is_number(r.value) and r.metric.strip()}
+    run, last = at[-1]
     if last.value is None:
         found = f"`{metric}` has no value in any round; the last says {last.status}"
         found += f": {last.note}" if last.note else ""
+    elif is_number(last.value):
+        numbers.discard(metric)
+        found = f"`{metric}` has no value in any round; of the last: {_why_none(run, last)}"
     else:
         found = f"`{metric}` is not a number: the last round says `{str(last.value)[:40]}`"
-    numbers = sorted({r.metric for r in measured if is_number(r.value)})
-    return f"{found}; numbers are: {', '.join(numbers[:12]) or 'none'}"
+    return f"{found}; numbers are: {', '.join(sorted(numbers)[:12]) or 'none'}"
+
+
+def _why_none(run: Run, last: Result) -> str:
+    """Why a run that recorded numbers has none that stands for them."""
+    try:
+        found = quantity(last.metric, last.step, last.point, run.recorded)
+    except NotMeasured as error:
+        return str(error)
+    return f"`{found.value}`"
