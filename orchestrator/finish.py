@@ -25,7 +25,7 @@ from orchestrator.link.following import (
 )
 from orchestrator.outcome import Outcome
 from orchestrator.reading import sealed_ledger
-from orchestrator.store import arrival, results, rundir
+from orchestrator.store import arrival, check, results, rundir
 from orchestrator.store.record import Bundle
 from orchestrator.verdict import conditions, decision
 from orchestrator.verdict.reconcile import reconcile as judge
@@ -70,6 +70,7 @@ def _finished(outcome: Outcome) -> int:
 
 def _steps(outcome: Outcome) -> Sequence[Callable[[Outcome], Outcome | int]]:
     if outcome.record.state == "home":
+        check.what_is_read(outcome.folder, outcome.record)
         return reconcile, tell
     if arrival.has_all(outcome.folder, outcome.record.bundle):
         return settle, reconcile, tell
@@ -112,9 +113,12 @@ def _told(outcome: Outcome, update: Update) -> Outcome:
     """Pass an update on, and remember what it changes."""
     teller = outcome.teller
     if isinstance(update, Event):
-        outcome = replace(outcome, history=outcome.history.after(update.facts))
-        teller.event(update.facts, outcome.history)
-        return _noted_moment(outcome, update.facts)
+        try:
+            return _event_told(outcome, update.facts)
+        except (EvidenceError, LookupError, TypeError, ValueError):
+            # For people only: the journal that comes home is read strictly.
+            teller.note("warning: a line of the host's journal is not understood")
+            return outcome
     if isinstance(update, Tail):
         teller.tail(update.job, update.line)
     elif isinstance(update, Receiving):
@@ -126,6 +130,12 @@ def _told(outcome: Outcome, update: Update) -> Outcome:
     else:
         teller.tick()
     return outcome
+
+
+def _event_told(outcome: Outcome, event: dict[str, Any]) -> Outcome:
+    outcome = replace(outcome, history=outcome.history.after(event))
+    outcome.teller.event(event, outcome.history)
+    return _noted_moment(outcome, event)
 
 
 def _noted_moment(outcome: Outcome, event: dict[str, Any]) -> Outcome:

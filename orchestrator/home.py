@@ -26,7 +26,7 @@ def verify(outcome: Outcome) -> Outcome:
         # Closed without the word that the host waits for: it keeps its copy.
         following.leave()
         raise
-    outcome = replace(outcome, following=None)
+    outcome = replace(outcome, following=None).timed(home_s=outcome.since_begin_s())
     return _confirmed(outcome) if following.confirm() else outcome
 
 
@@ -37,8 +37,10 @@ def settle(outcome: Outcome) -> Outcome:
         EvidenceError: as `verify`.
     """
     outcome = _home(outcome)
-    assert outcome.host is not None, "who settles has a host"
     assert outcome.record.bundle is not None, "what arrived whole was announced"
+    if outcome.host is None:
+        outcome.teller.note(f"note: no host `{outcome.host_name}` is known that could be told")
+        return outcome
     try:
         visits.tell_home(
             outcome.host_name, outcome.host, outcome.record.run_id, outcome.record.bundle
@@ -61,7 +63,7 @@ def _home(outcome: Outcome) -> Outcome:
     outcome = outcome.noted(tree=tree, counts=outcome.history.counts)
     _check_tree(outcome)
     here = announced.model_copy(update={"files": taken.files, "confirmed": False})
-    return outcome.noted(bundle=here, state="home").timed(home_s=outcome.since_begin_s())
+    return outcome.noted(bundle=here, state="home")
 
 
 def _confirmed(outcome: Outcome) -> Outcome:

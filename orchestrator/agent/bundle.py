@@ -24,7 +24,7 @@ from orchestrator.agent.manifest import MAX_BYTES, MAX_FILES, Manifest, Member, 
 from orchestrator.agent.plainfile import holds_any, open_plain
 from orchestrator.agent.reserve import Reserve, is_full
 from orchestrator.agent.roomleft import SMALL_BYTES, fitting, is_record, records_first
-from orchestrator.agent.stepfiles import files_below, tell_what_is_no_file
+from orchestrator.agent.stepfiles import MEMBERS, files_below, tell_what_is_no_file
 
 # What the steps leave to the conditions and the journal.
 RESERVED_FILES = 1000
@@ -34,13 +34,6 @@ _PIECE_BYTES = 256 << 10
 _BUFFER_BYTES = 128 << 10
 _SAMPLE_BYTES = 64 << 10
 _FIXED_TIME = (1980, 1, 1, 0, 0, 0)
-_MEMBERS = (
-    "environment.before.json",
-    "environment.after.json",
-    "activation.log",
-    "supervisor.log",
-    "plan.json",
-)
 
 
 def _nothing() -> None:
@@ -75,6 +68,7 @@ def write(
         OSError: the bundle cannot be written; a full disk, for the most part.
     """
     part, reserve = f"{run.bundle}.part", Reserve(run.reserve)
+    note, lost = _masking(note, secrets), _masking(lost, secrets)
     with open(part, "wb", buffering=0) as raw:
         growing = _Growing(raw, reserve)
         file = io.BufferedWriter(growing, _BUFFER_BYTES)
@@ -91,8 +85,8 @@ def write(
             after_the_steps()
             for path in files_below(run, "environment", left_out):
                 contents.add(path)
-            for name in _MEMBERS:
-                if os.path.lexists(run.inside(name)):
+            for name in MEMBERS:
+                if name not in left_out and os.path.lexists(run.inside(name)):
                     contents.add(name)
             before_the_journal()
             contents.add("journal.jsonl")
@@ -116,6 +110,17 @@ def write(
         write_atomically(run.bundle_manifest, text.decode("utf-8"))
     write_atomically(run.bundle_facts, json.dumps(facts))
     return facts
+
+
+def _masking(tell: Callable[[str], None], secrets: Sequence[bytes]) -> Callable[[str], None]:
+    """Say it without the values of secrets, which stand in names of files too."""
+
+    def masked(text: str) -> None:
+        for secret in secrets:
+            text = text.replace(secret.decode("utf-8", "surrogateescape"), "***")
+        tell(text)
+
+    return masked
 
 
 class _Growing(io.RawIOBase):
@@ -202,6 +207,10 @@ class _Contents:
     def add(self, name: str) -> None:
         """Add one file by its name in the run's directory, or tell why not."""
         path = self._run.inside(name)
+        if any(secret in os.fsencode(name) for secret in self._secrets):
+            self._tell(name, "bears the value of a secret in its name and is not in the bundle")
+            self._secret_files += 1
+            return
         try:
             if self._secrets and name != "plan.json" and holds_any(path, self._secrets):
                 self._tell(name, "holds the value of a secret and is not in the bundle")

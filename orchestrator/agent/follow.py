@@ -101,7 +101,7 @@ class Follower:
         return piece[: piece.rfind(b"\n") + 1]
 
     def _note(self, event: dict[str, Any]) -> None:
-        if event["event"] == journal.STEP_STARTED:
+        if event["event"] == journal.STEP_STARTED and {"id", "folder"} <= set(event):
             self._current = event
         elif event["event"] == journal.STEP_ENDED:
             self._current = None

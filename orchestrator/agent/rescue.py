@@ -8,16 +8,17 @@ import os
 import signal
 import time
 from collections import Counter
+from functools import cached_property
 from typing import Any, Callable, Mapping, Sequence
 
-from orchestrator.agent import journal, processes, recorded, removal, runlock
+from orchestrator.agent import journal, manifest, processes, recorded, removal, runlock
 from orchestrator.agent.cgroup import Group
 from orchestrator.agent.journal import Journal
 from orchestrator.agent.launch import Refusal
 from orchestrator.agent.layout import RunFolder, write_atomically
 from orchestrator.agent.plan import Job, Plan
 from orchestrator.agent.reserve import Reserve
-from orchestrator.agent.stepfiles import files_below
+from orchestrator.agent.stepfiles import MEMBERS, files_below
 from orchestrator.agent.wholeness import checked, fingerprint, is_whole
 
 _KILL_DEADLINE_S = 10.0
@@ -71,7 +72,7 @@ def rescue(run: RunFolder, is_good: Callable[[RunFolder], bool] = is_whole) -> b
     try:
         if not is_good(run):
             _end(run)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Refusal("damaged_run", f"{run.path} is damaged: {error}") from error
     finally:
         os.close(handle)
@@ -85,8 +86,9 @@ def _end(run: RunFolder) -> None:
     with open(run.plan, encoding="utf-8") as file:
         plan = Plan.from_json(file.read())
     _cut_half_line(run.journal)
-    had_ended = _forget_bundle(run)
+    # First of all: where it cannot be read, the bundle that is there is all that is left.
     ending = _Ending(plan, run)
+    had_ended = _forget_bundle(run)
     if had_ended:
         ending.note("the bundle on the host was gone or damaged, and is made anew of what is there")
     ending.end_jobs()
@@ -126,7 +128,7 @@ class _Ending:
         }
         self._has_ended = any(e["event"] == journal.RUN_ENDED for e in events)
         self._lost: list[Job] = []
-        self._checked = checked(run) if plan.secrets else frozenset()
+        self._checked = checked(run)
         self._group = _group_of(events)
         self._journal = Journal(run.journal, first_number=len(events), reserve=Reserve(run.reserve))
 
@@ -200,13 +202,7 @@ class _Ending:
             return []
         if self._lost:
             self.note("files of lost jobs stay on the host: nobody can look for secrets in them")
-        own = {f"steps/{job.folder}/{name}" for job in self._plan.jobs for name in self._own(job)}
-        found = [
-            name
-            for top in ("steps", "environment")
-            for name in files_below(self._run, top, ())
-            if name not in own and not _is_of_a_snapshot(name) and not self._is_checked(name)
-        ]
+        found = [name for name in self._there() if not self._may_come(name)]
         lost = tuple(f"steps/{job.folder}/" for job in self._lost)
         told = [name for name in found if not name.startswith(lost)] if lost else found
         if told:
@@ -215,18 +211,34 @@ class _Ending:
             self.note(f"left on the host, where nobody can look for secrets in it: {shown}{more}")
         return found
 
-    def _own(self, job: Job) -> list[str]:
-        """What of a job the supervisor has freed of secrets."""
-        # No results are counted either where they could not be freed of them.
-        has_results = job not in self._lost and self._results.get(job.id)
-        return ["log", "results.jsonl"] if has_results else ["log"]
+    def _there(self) -> list[str]:
+        """All that a bundle would hold, but the plan and the journal."""
+        below = [
+            name for top in ("steps", "environment") for name in files_below(self._run, top, ())
+        ]
+        beside = set(MEMBERS) - {"plan.json"}
+        return below + sorted(name for name in beside if os.path.lexists(self._run.inside(name)))
 
-    def _is_checked(self, name: str) -> bool:
-        """Whether the same content was in a bundle, whose files were looked through."""
+    def _may_come(self, name: str) -> bool:
+        """Whether a file is as it was when it was looked through, by its name and its content.
+
+        Where no bundle was finished, what the supervisor frees of secrets as it writes it may.
+        """
+        if self._checked is None:
+            return name in self._own or (not name.startswith("steps/") and _is_of_ours(name))
         try:
-            return fingerprint(self._run.inside(name)) in self._checked
+            mark = (manifest.portable_path(name), *fingerprint(self._run.inside(name)))
         except OSError:
             return False
+        return mark in self._checked
+
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        """The logs, and the results that were counted: none are where they hold a secret."""
+        logs = [f"steps/{job.folder}/log" for job in self._plan.jobs]
+        ended = [job for job in self._plan.jobs if job not in self._lost]
+        counted = [job.folder for job in ended if self._results.get(job.id)]
+        return frozenset([*logs, *(f"steps/{folder}/results.jsonl" for folder in counted)])
 
     def note(self, text: str, level: str = "warning") -> None:
         self._journal.write(journal.NOTE, level=level, text=text)
@@ -241,11 +253,12 @@ class _Ending:
         self._journal.close()
 
 
-def _is_of_a_snapshot(name: str) -> bool:
-    """What the probes of the host write, and free of secrets as they do."""
+def _is_of_ours(name: str) -> bool:
+    """What the agent and its probes write, and free of secrets as they do."""
     top, *inner = name.split("/")
-    samples = inner == ["gpu-samples.csv"]
-    return top == "environment" and (samples or inner[:1] in (["before"], ["after"]))
+    if top != "environment":
+        return not inner
+    return inner == ["gpu-samples.csv"] or (len(inner) == 2 and inner[0] in ("before", "after"))
 
 
 def _group_of(events: Sequence[Mapping[str, Any]]) -> Group | None:

@@ -10,6 +10,13 @@ from orchestrator.agent import manifest
 from orchestrator.agent.layout import RunFolder
 
 _NAMED = 10
+MEMBERS = (
+    "environment.before.json",
+    "environment.after.json",
+    "activation.log",
+    "supervisor.log",
+    "plan.json",
+)
 
 
 def files_below(run: RunFolder, top: str, left_out: Sequence[str]) -> Iterator[str]:

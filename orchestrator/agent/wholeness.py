@@ -44,14 +44,17 @@ def is_whole(run: RunFolder) -> bool:
     return facts is not None and stat.S_ISREG(found.st_mode) and found.st_size == facts["size"]
 
 
-def checked(run: RunFolder) -> FrozenSet[Tuple[int, str]]:
-    """Size and sha256 of every file of the last bundle: what was looked through for secrets."""
+def checked(run: RunFolder) -> Optional[FrozenSet[Tuple[str, int, str]]]:
+    """Path, size and sha256 of every file of the last bundle, which were looked through.
+
+    None when nobody knows of one.
+    """
     try:
         with open(run.bundle_manifest, encoding="utf-8") as file:
             members = Manifest.from_json(file.read()).members
     except (OSError, ValueError, RecursionError):
-        return frozenset()
-    return frozenset((member.size, member.sha256) for member in members)
+        return None
+    return frozenset((member.path, member.size, member.sha256) for member in members)
 
 
 def fingerprint(path: str) -> Tuple[int, str]:

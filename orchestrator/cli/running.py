@@ -10,6 +10,7 @@ from pathlib import Path
 from orchestrator.cli.places import artifacts, host_of_run
 from orchestrator.errors import EvidenceError, HostError, InputError
 from orchestrator.report.teller import choose, closing
+from orchestrator.spec.hosts import Host
 from orchestrator.spec.quantity import parse_duration
 from orchestrator.store import arrival, hold, rundir
 from orchestrator.store.record import RunRecord
@@ -44,13 +45,22 @@ def _attach(folder: RunDir, host: str | None, plain: bool, json: bool, patience:
     from orchestrator.finish import finish
 
     record = folder.read_record()
-    is_home = record.state == "home"
-    host_name, found = (record.host, None) if is_home else host_of_run(record, host)
+    host_name, found = _host_if_needed(folder, record, host)
     with closing(choose(plain=plain, json=json)) as teller:
         outcome = resume.outcome(
             folder, host_name, found, teller, json=json, patience_s=_patience_s(patience)
         )
         return finish(outcome)
+
+
+def _host_if_needed(folder: RunDir, record: RunRecord, host: str | None) -> tuple[str, Host | None]:
+    """The run's host; None where it is not known, and nothing is wanted of it."""
+    try:
+        return host_of_run(record, host)
+    except InputError:
+        if record.state != "home" and not arrival.has_all(folder, record.bundle):
+            raise
+        return record.host, None
 
 
 def fetch(name: str, host: str | None) -> int:

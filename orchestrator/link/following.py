@@ -223,7 +223,8 @@ class Following:
             while not self._leaving:
                 frame = session.next(_TICK_S)
                 if frame is None:
-                    if time.monotonic() - self._heard_at > _SILENCE_S:
+                    last = max(self._heard_at, session.heard_at)
+                    if time.monotonic() - last > _SILENCE_S:
                         raise LinkLost(f"no word for {_SILENCE_S:.0f} s")
                     yield Tick()
                     continue

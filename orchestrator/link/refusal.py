@@ -24,6 +24,12 @@ class DiskFull(Refused):
     exit_code = EvidenceError.exit_code
 
 
+class Damaged(Refused):
+    """The host was reached, and what it has of the run cannot be bundled."""
+
+    exit_code = EvidenceError.exit_code
+
+
 def raise_if_refused(name: str, message: Mapping[str, Any]) -> None:
     """Raise what the agent on the host of that name says, unless it is no refusal.
 
@@ -48,5 +54,8 @@ def raise_if_refused(name: str, message: Mapping[str, Any]) -> None:
             f"`{name}` cannot do what it was asked: {text}",
             fix=f"mend that there; `orch doctor {name}` looks at its root",
         )
+    if code == "damaged_run":
+        fix = f"its files are on `{name}`; a bundle.zip among them may be whole: copy it"
+        raise Damaged(code, text, fix=fix)
     fix = f"`orch ls --host {name}` lists the runs there" if code == "no_such_run" else ""
     raise Refused(code, text, fix=fix)

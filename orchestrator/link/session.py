@@ -50,6 +50,8 @@ class Session:
         self._heard: queue.Queue[Frame | BaseException] = queue.Queue(_QUEUED_FRAMES)
         self._closed = threading.Event()
         self._pinged_at = time.monotonic()
+        # Of any byte: over a slow link a frame alone can take long.
+        self.heard_at = time.monotonic()
         self._noise = bytearray()
         self.greeted = False
         self._reader = threading.Thread(target=self._listen, name="link reader", daemon=True)
@@ -200,7 +202,7 @@ class Session:
         try:
             greeting.skip_noise(self._pipe.read, self._noise)
             self.greeted = True
-            for frame in frames.read_frames(self._pipe.read):
+            for frame in frames.read_frames(self._read):
                 self._put(frame)
         except FrameError as error:
             self._put(error)
@@ -209,6 +211,11 @@ class Session:
                 pass
         except BaseException as error:  # noqa: BLE001 - raised again where somebody hears it
             self._put(error)
+
+    def _read(self, count: int) -> bytes:
+        piece = self._pipe.read(count)
+        self.heard_at = time.monotonic()
+        return piece
 
     def _put(self, heard: Frame | BaseException) -> None:
         while not self._closed.is_set():

@@ -51,9 +51,10 @@ def evaluate(expression: str, values: Mapping[str, float]) -> float:
     Raises:
         FormulaError: the value is not a finite number (a division by zero, an overflow).
     """
-    flat = {name.replace(".", "__"): value for name, value in values.items()}
-    text = ast.unparse(_Flatten().visit(_parse(expression)))
-    evaluator = SimpleEval(functions=dict(FUNCTIONS), names=flat)
+    flat = {name: f"metric_{number}" for number, name in enumerate(values)}
+    text = ast.unparse(_Flatten(flat).visit(_parse(expression)))
+    names = {flat[name]: value for name, value in values.items()}
+    evaluator = SimpleEval(functions=dict(FUNCTIONS), names=names)
     try:
         value = float(evaluator.eval(text))
     except (InvalidExpression, ArithmeticError, ValueError, TypeError) as error:
@@ -91,7 +92,17 @@ def _collect(node: ast.AST, found: dict[str, None]) -> None:
 
 
 class _Flatten(ast.NodeTransformer):
-    """`a.b` as one name: simpleeval would look for an attribute."""
+    """Each metric under a name of its own: in `a.b` simpleeval would look for an attribute."""
+
+    def __init__(self, flat: Mapping[str, str]) -> None:
+        self._flat = flat
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        return ast.Call(node.func, [self.visit(each) for each in node.args], [])
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self._flat.get(node.id, node.id), ast.Load())
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.Name:
-        return ast.Name(ast.unparse(node).replace(".", "__"), ast.Load())
+        name = ast.unparse(node)
+        return ast.Name(self._flat.get(name, name), ast.Load())

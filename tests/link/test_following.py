@@ -22,6 +22,8 @@ END: Frame = {"type": "bundle_end", "size": 4, "manifest_sha256": "0"}
 class Link:
     """Stands where a session stands: says these frames, then breaks, or says nothing more."""
 
+    heard_at = 0.0
+
     def __init__(self, *frames: Frame, goes_silent: bool = False) -> None:
         self._frames = list(frames)
         self._goes_silent = goes_silent
