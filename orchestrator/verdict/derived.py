@@ -123,6 +123,8 @@ def _quotient(measured: Measured, below: Measured) -> float:
     quotient = float(measured.value) / divisor
     if not math.isfinite(quotient):
         raise NotMeasured(f"the ratio of {measured.value} to {divisor} is beyond every float")
+    if not quotient and measured.value:
+        raise NotMeasured(f"the ratio of {measured.value} to {divisor} is below every float")
     return quotient
 
 

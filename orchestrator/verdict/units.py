@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 # UCUM codes, and the spellings people use beside them: (dimension, factor to its base unit).
-_UNITS: dict[str, tuple[str, float]] = {
-    "s": ("time", 1.0),
-    "ms": ("time", 1e-3),
-    "us": ("time", 1e-6),
-    "\N{MICRO SIGN}s": ("time", 1e-6),
-    "\N{GREEK SMALL LETTER MU}s": ("time", 1e-6),
-    "ns": ("time", 1e-9),
-    "min": ("time", 60.0),
-    "h": ("time", 3600.0),
-    "By": ("bytes", 1.0),
-    "B": ("bytes", 1.0),
-    "kBy": ("bytes", 1e3),
-    "kB": ("bytes", 1e3),
-    "MBy": ("bytes", 1e6),
-    "MB": ("bytes", 1e6),
-    "GBy": ("bytes", 1e9),
-    "GB": ("bytes", 1e9),
-    "KiBy": ("bytes", 2.0**10),
-    "MiBy": ("bytes", 2.0**20),
-    "GiBy": ("bytes", 2.0**30),
-    "GB/s": ("bandwidth", 1e9),
-    "GBy/s": ("bandwidth", 1e9),
-    "TB/s": ("bandwidth", 1e12),
-    "TBy/s": ("bandwidth", 1e12),
-    "": ("one", 1.0),
-    "1": ("one", 1.0),
-    "%": ("one", 1e-2),
+_UNITS: dict[str, tuple[str, Fraction]] = {
+    "s": ("time", Fraction(1)),
+    "ms": ("time", Fraction("1e-3")),
+    "us": ("time", Fraction("1e-6")),
+    "\N{MICRO SIGN}s": ("time", Fraction("1e-6")),
+    "\N{GREEK SMALL LETTER MU}s": ("time", Fraction("1e-6")),
+    "ns": ("time", Fraction("1e-9")),
+    "min": ("time", Fraction(60)),
+    "h": ("time", Fraction(3600)),
+    "By": ("bytes", Fraction(1)),
+    "B": ("bytes", Fraction(1)),
+    "kBy": ("bytes", Fraction("1e3")),
+    "kB": ("bytes", Fraction("1e3")),
+    "MBy": ("bytes", Fraction("1e6")),
+    "MB": ("bytes", Fraction("1e6")),
+    "GBy": ("bytes", Fraction("1e9")),
+    "GB": ("bytes", Fraction("1e9")),
+    "KiBy": ("bytes", Fraction(2**10)),
+    "MiBy": ("bytes", Fraction(2**20)),
+    "GiBy": ("bytes", Fraction(2**30)),
+    "GB/s": ("bandwidth", Fraction("1e9")),
+    "GBy/s": ("bandwidth", Fraction("1e9")),
+    "TB/s": ("bandwidth", Fraction("1e12")),
+    "TBy/s": ("bandwidth", Fraction("1e12")),
+    "": ("one", Fraction(1)),
+    "1": ("one", Fraction(1)),
+    "%": ("one", Fraction("1e-2")),
 }
 
 
@@ -38,7 +41,7 @@ class UnitMismatch(ValueError):
 
 
 def is_dimensionless(unit: str) -> bool:
-    return _UNITS.get(unit, ("", 0.0))[0] == "one"
+    return _UNITS.get(unit, ("", Fraction(0)))[0] == "one"
 
 
 def convert(value: float, unit: str, wanted: str) -> float:
@@ -52,4 +55,10 @@ def convert(value: float, unit: str, wanted: str) -> float:
     have, want = _UNITS.get(unit), _UNITS.get(wanted)
     if have is None or want is None or have[0] != want[0]:
         raise UnitMismatch(f"measured in `{unit or '1'}`, expected in `{wanted or '1'}`")
-    return value * have[1] / want[1]
+    if not math.isfinite(value):
+        return value
+    try:
+        # Exactly, and rounded once: 2 ms are 2000 us, and not a little more.
+        return float(Fraction(value) * have[1] / want[1])
+    except OverflowError:
+        return math.copysign(math.inf, value)

@@ -218,6 +218,23 @@ class TestOddNames:
 
 
 class TestLeftOut:
+    def test_a_secret_in_a_name_is_neither_taken_nor_told(self, run: Run, tmp_path: Path) -> None:
+        run.write("steps/a/out/hunter2-secret.json", b"{}")
+        run.write("steps/a/out/hunter2-secret/inside")
+        run.write("steps/a/out/fine")
+        Path(run.folder.inside("steps/a/out/to-hunter2-secret")).symlink_to("fine")
+
+        run.bundle(secrets=[b"hunter2-secret"])
+
+        assert set(run.unpacked(tmp_path / "evidence")) == {
+            "steps/a/out/fine",
+            "plan.json",
+            "journal.jsonl",
+        }
+        assert "hunter2" not in " ".join(run.notes)
+        assert "`steps/a/out/***.json` bears the value of a secret" in " ".join(run.notes)
+        assert b"hunter2" not in Path(run.folder.bundle).read_bytes()
+
     def test_a_file_that_holds_a_secret_stays_on_the_host(self, run: Run, tmp_path: Path) -> None:
         run.write("steps/a/out/leak", b"token=hunter2-secret")
         run.write("steps/a/out/fine")

@@ -112,3 +112,27 @@ def test_a_link_that_swallows_everything_is_given_up(
 
     with pytest.raises(Unreachable, match="no word for 25 s"):
         list(itertools.islice(follow(lambda: Link(goes_silent=True)), 1000))
+
+
+def test_bytes_of_a_frame_under_way_are_a_word(
+    follow: Callable[[Callable[[], Link]], Following], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A piece of a bundle takes long over a slow link."""
+    clock = itertools.count(100.0)
+    monkeypatch.setattr(following, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+
+    class Slow(Link):
+        @property
+        def heard_at(self) -> float:  # type: ignore[override]
+            return next(clock)
+
+        turns = 0
+
+        def next(self, wait_s: float) -> Frame | None:
+            self.turns += 1
+            return super().next(wait_s) if self.turns > 200 else None
+
+    ended = list(follow(lambda: Slow(END)))
+
+    assert isinstance(ended[-1], Arrived)
+    assert not any(isinstance(update, Lost) for update in ended)

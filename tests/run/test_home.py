@@ -156,8 +156,44 @@ class TestStoppedBeforeItWasCalledHome:
         assert (run.evidence / "steps" / "one" / "out" / "file.txt").read_text() == "words\n"
         assert project.orch("verify", "latest").code == 0
 
+    @pytest.mark.parametrize("command", ["attach", "fetch"])
+    def test_what_is_here_whole_needs_no_host_that_is_known(
+        self, project: Project, run: RunDir, command: str
+    ) -> None:
+        note(run, state="ended", host="elsewhere")
+        shutil.rmtree(run.evidence)
+
+        done = project.orch(command, "latest")
+
+        assert done.code == 1, done.text
+        assert "no host `elsewhere` is known" in done.out
+        assert run.read_record().bundle.confirmed is False  # type: ignore[union-attr]
+
+    def test_an_event_that_lacks_a_key_costs_a_word(self, project: Project, run: RunDir) -> None:
+        note(run, state="ended", bundle={"size": 1})
+        run.bundle.unlink()
+        shutil.rmtree(run.evidence)
+        run.journal.unlink()
+        there = host_folder(project, run) / "journal.jsonl"
+        there.write_bytes(there.read_bytes().replace(b'"round":', b'"rounb":'))
+
+        done = project.orch("fetch", "latest")
+
+        assert done.code == 1, done.text
+        assert "is not understood" in done.out
+        assert project.orch("verify", "latest").code == 0
+
 
 class TestHomeAlready:
+    def test_it_is_checked_before_it_is_judged_again(self, project: Project, run: RunDir) -> None:
+        (run.evidence / "steps" / "one" / "results.jsonl").unlink()
+
+        assert project.orch("attach", "latest").code == 3
+
+        assert run.read_record().exit_code == 1
+        shutil.rmtree(run.evidence)
+        assert project.orch("fetch", "latest").code == 1
+
     @pytest.mark.parametrize("command", ["attach", "fetch"])
     def test_its_host_may_be_unknown_here(
         self, project: Project, run: RunDir, command: str

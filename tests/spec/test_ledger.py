@@ -136,6 +136,11 @@ def test_a_formula_names_metrics_with_dots() -> None:
     assert formula.evaluate(expression, {"l0.fused": 10, "l0.gemm": 4, "n": 1}) == 3
 
 
+def test_names_that_look_alike_in_a_formula_are_two() -> None:
+    assert formula.evaluate("a.b - a__b", {"a.b": 5.0, "a__b": 3.0}) == 2
+    assert formula.evaluate("max(max, metric_0) + a", {"max": 1, "metric_0": 2, "a": 4}) == 6
+
+
 @pytest.mark.parametrize("expression", ["1 / (a - a)", "9 ** 9 ** 9 ** a", "log(0 - a)"])
 def test_a_formula_without_a_value_says_so(expression: str) -> None:
     with pytest.raises(formula.FormulaError, match=r"has no value|is inf"):

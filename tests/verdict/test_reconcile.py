@@ -78,6 +78,7 @@ class TestRatio:
         ("value", "unit", "base", "reason"),
         [
             (1e308, "us", 1e-10, "the ratio of 1e+308 to 1e-10 is beyond every float"),
+            (1e-320, "us", 1e300, "the ratio of 1e-320 to 1e+300 is below every float"),
             (1.0, "ns", 1e307, "1e+307 us in ns is beyond every float"),
         ],
     )

@@ -33,6 +33,21 @@ def test_converts(value: float, unit: str, wanted: str, converted: float) -> Non
 
 
 @pytest.mark.parametrize(
+    ("value", "unit", "wanted", "exactly"),
+    [(2.0, "ms", "us", 2000.0), (0.01, "ms", "us", 10.0), (7.0, "us", "ns", 7000.0)],
+)
+def test_rounds_once(value: float, unit: str, wanted: str, exactly: float) -> None:
+    """An exact expectation must not miss by the factors of two units."""
+    assert units.convert(value, unit, wanted) == exactly
+
+
+def test_what_is_beyond_every_float_stays_so() -> None:
+    assert units.convert(1e308, "h", "ns") == math.inf
+    assert units.convert(-1e308, "h", "ns") == -math.inf
+    assert units.convert(math.inf, "h", "ns") == math.inf
+
+
+@pytest.mark.parametrize(
     ("unit", "wanted"),
     [("us", "By"), ("", "us"), ("us", ""), ("TFLOP/s", "GFLOP/s"), ("GB", "GB/s"), ("S", "s")],
 )
