@@ -194,10 +194,7 @@ class _Ending:
         return settled.count
 
     def unchecked(self) -> list[str]:
-        """What may hold secrets: all but our own files and what was looked through before.
-
-        Nobody knows their values any more. Logs were freed of them as they were written.
-        """
+        """What may hold secrets: nobody knows their values any more, so all that may not come."""
         if not self._plan.secrets:
             return []
         if self._lost:

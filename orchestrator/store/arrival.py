@@ -23,7 +23,7 @@ class Arrival:
     aside: Path | None = None
 
 
-def prepare(folder: RunDir) -> None:
+def _prepare(folder: RunDir) -> None:
     """Let a bundle that was in its place before the run was called home count as what arrived."""
     if folder.bundle.exists() and not folder.incoming.exists():
         folder.bundle.replace(folder.incoming)
@@ -31,7 +31,7 @@ def prepare(folder: RunDir) -> None:
 
 def has_all(folder: RunDir, announced: Bundle | None) -> bool:
     """Whether what an earlier visit brought is the whole bundle, so that no host is needed."""
-    prepare(folder)
+    _prepare(folder)
     if announced is None or not folder.incoming.exists():
         return False
     if folder.incoming.stat().st_size != announced.size:
